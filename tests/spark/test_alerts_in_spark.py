@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +13,7 @@ from typing import Any
 import pytest
 
 from spark_pace.alerts import targets
+from spark_pace.alerts.queue import read_cursor
 from spark_pace.cli.run import alert_lines
 from spark_pace.cli.status import status_command
 from spark_pace.errors import SetupError
@@ -17,9 +21,12 @@ from spark_pace.job import run_job
 from spark_pace.job_file import JobSpec, read_job
 from spark_pace.spark.checkpoint import layout
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+from spark_pace.spark.checkpoint.layout import id_of
 from spark_pace.watching.subject import Subject
 from tests.spark.jobs import in_core, job, matches, random_events, table, write_files
 from tests.support.alerts import Server, numbers_of
+from tests.support.both_places import Kept
+from tests.support.commands import SPARK_PACE, environment
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
@@ -116,3 +123,32 @@ def only_events(spec: JobSpec) -> JobSpec:
     """The job without the file that has no event, which the core would not read."""
     (Path(spec.files.path) / "9.json").rename(Path(spec.files.path).parent / "9.json")
     return spec
+
+
+@pytest.mark.long  # tests/unit/alerts/test_killed_forwarders.py kills what sends, without Spark
+def test_a_job_killed_between_sending_and_its_note_sends_that_piece_again_and_marks_it(
+    tmp_path: Path, server: Server, kept: Kept
+) -> None:
+    alerting(tmp_path, http=server.url, batch=4)
+    spec = kept.for_job(tmp_path / "job.yaml")
+    write_files(tmp_path, random_events(6), 2)
+    server.answers = [(200, {}), (200, {}), "hang"]
+    with subprocess.Popen(
+        [SPARK_PACE, "run", str(tmp_path / "job.yaml")], env=environment(), start_new_session=True
+    ) as running:
+        server.wait_for(lambda server: len(server.posts) == 3, seconds=300)  # a JVM starts first
+        os.killpg(running.pid, signal.SIGKILL)
+    before = len(server.posts)
+    checkpoint = Checkpoint(spec.checkpoint_folder)
+    cursor = read_cursor(checkpoint.alert_cursor("pager"), id_of(checkpoint)[:8])
+    assert before == 3 and cursor is not None and cursor.sending is not None
+    (counts,) = run_job(spec).alerts
+    assert matches(spec) == in_core(spec).matches.to_pylist()
+    all_sent(spec, server)
+    assert counts.waiting == 0
+    again = [alert["id"] for post in server.posts[before:] for alert in post if alert["repeat"]]
+    assert again == [alert["id"] for alert in server.posts[before - 1]]
+    first = [alert for post in server.posts[:before] for alert in post]
+    assert not any(alert["repeat"] for alert in first)
+    ids = [alert["id"] for alert in server.alerts]
+    assert {one for one in ids if ids.count(one) > 1} == set(again)
