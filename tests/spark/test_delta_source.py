@@ -139,6 +139,18 @@ def test_a_table_whose_log_delta_itself_cut_behind_a_checkpoint_of_version_2_is_
     assert run_job(job(tmp_path, finish=True, max_files_per_trigger=8)).records == 120
 
 
+@pytest.mark.long
+def test_a_log_that_was_cut_behind_what_was_read_is_read_on(tmp_path: Path) -> None:
+    events = random_events(6, 90)
+    spec = job(tmp_path)
+    append_all(tmp_path, events[:60], 2)
+    run_job(spec)
+    append(tmp_path, events[60:])
+    cut_behind(tmp_path, 2)
+    assert run_job(replace(spec, finish=True)).records == 30
+    assert sum(table(spec, "metrics")["records"].to_pylist()) == 90
+
+
 def cut_behind(folder: Path, version: int) -> None:
     """Let a checkpoint take the place of the commits before a version."""
     DeltaTable(folder / "in").create_checkpoint()
