@@ -26,6 +26,7 @@ from tests.spark.jobs import (
     matches,
     only,
     random_events,
+    stop_at,
     table,
     write_files,
 )
@@ -168,6 +169,26 @@ def test_rules_over_rules_come_and_go_and_start_anew_with_those_that_they_read(t
     for name, kept in before.items():
         assert found(spec, name)[: len(kept)] == kept
         assert [row["out_seq"] for row in found(spec, name)] == list(range(len(found(spec, name))))
+
+
+@pytest.mark.long
+@pytest.mark.in_parts
+def test_an_unfinished_batch_is_finished_before_a_rule_over_rules_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = job(tmp_path, rules=LEVELS, finish=False)
+    feed(tmp_path, 0, 3)
+    stop_at(monkeypatch, "metrics", batch_id=2)
+    with pytest.raises(Exception, match="the disk is full"):
+        run_job(spec)
+    monkeypatch.undo()
+    stays = only(spec, "pairs", "keyed", "busy")
+    run_job(stays)
+    feed(tmp_path, 3, 6)
+    run_job(replace(stays, finish=True))
+    core = rows(spec)
+    for name in ("pairs", "keyed", "busy"):
+        assert found(spec, name) == [row for row in core if row["rule"] == name]
 
 
 def test_detect_refuses_rules_over_rules(tmp_path: Path, spark: SparkSession) -> None:
