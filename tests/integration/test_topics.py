@@ -141,7 +141,7 @@ def test_no_id_is_what_brokers_without_ids_give(spark: SparkSession) -> None:
     assert jvm.org.apache.kafka.common.Uuid.ZERO_UUID.toString() == kafka._NO_ID
 
 
-@pytest.mark.parametrize("ordering", [pytest.param("watermark", marks=pytest.mark.long), "sources"])
+@pytest.mark.parametrize("ordering", ["watermark", pytest.param("sources", marks=pytest.mark.long)])
 def test_events_of_partitions_added_while_the_job_runs_are_matched_or_late(
     broker: Broker, topic: str, send: Send, tmp_path: Path, ordering: str
 ) -> None:
