@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from spark_pace.errors import OperatorError
 from spark_pace.job import run_job
 from tests.spark.jobs import failing, in_core, job, matches, random_events, table, write_files
 
@@ -62,3 +63,19 @@ def test_poison_costs_its_selections_only(tmp_path: Path, poison: dict[int, int]
     for row in failed:
         values = [json.loads(line)["x"] for line in row["raw"].decode().splitlines()]
         assert row["reason"].strip().splitlines()[-1] == next(REASONS[x] for x in values if x in REASONS)
+
+
+def test_a_process_that_ends_stops_the_job_if_told_to(tmp_path: Path) -> None:
+    spec = failing(job(tmp_path, rules=RULES.replace("OPERATOR", "deadly")), on_operator_error="fail")
+    events = random_events(22)
+    events[100]["x"] = 1003
+    write_files(tmp_path, events, 1)
+    with pytest.raises(
+        OperatorError,
+        match=(
+            r"its operator must return; got the operator's process ended with exit code 3\. "
+            r"Mend the operator"
+        ),
+    ) as caught:
+        run_job(spec)
+    assert "\n" not in str(caught.value)
