@@ -1,4 +1,4 @@
-"""Topics of a real broker through the streaming job: every format, place, order and refusal."""
+"""Topics of a real broker through the streaming job: three formats, places, both orderings and refusals."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from spark_pace.job_file.pace import Admission
 from spark_pace.spark import start as inputs
 from spark_pace.spark.sources import kafka
 from tests.integration.conftest import PASSWORD
-from tests.spark.jobs import make_job, matches, random_events, table
+from tests.spark.jobs import make_job, matches, only, random_events, stop_at, table
 from tests.support.kafka_jobs import (
     COLUMNS,
     SASL,
@@ -159,6 +159,30 @@ def test_by_sources_a_partition_that_is_still_empty_is_waited_for(
     second = run_job(spec)
     assert (second.events, second.late) == (100, 0)
     assert matches(spec) == in_core(spec, topic, events)
+
+
+@pytest.mark.long
+def test_rules_change_after_an_end_that_was_not_finished(
+    broker: Broker, topic: str, send: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events = random_events(12)
+    records = dealt(events, as_json)
+    send(topic, *records, *records[-1:] * 3)  # a repeat of an earlier one would come late
+    order = {"ordering": "sources", "delay": "2 s", "deduplicate_on": ["t", "kind"]}
+    spec = kafka_job(tmp_path, broker.servers, topic, order=order)
+    stop_at(monkeypatch, "matches", batch_id=1)
+    with pytest.raises(Exception, match="the disk is full"):
+        run_job(only(spec, "pairs", "keyed"))
+    monkeypatch.undo()
+    run_job(only(spec, "keyed", "sums"))
+    names = ("rule", "out_seq", "first", "second", "total")
+    shown = [tuple(row[name] for name in names) for row in matches(spec)]
+    whole = [tuple(row[name] for name in names) for row in in_core(spec, topic, events)]
+    assert [row for row in shown if row[0] == "keyed"] == [row for row in whole if row[0] == "keyed"]
+    assert not any(row[-1] for row in shown if row[0] == "sums")
+    metrics = table(spec, "metrics")
+    counted = [sum(metrics[name].to_pylist()) for name in ("records", "events", "repeats", "late")]
+    assert counted == [203, 200, 3, 0]
 
 
 def test_the_right_password_opens_a_protected_broker_and_stands_in_no_file(
