@@ -92,12 +92,12 @@ def test_frontier_late_events_and_matches_are_those_of_one_record_after_another(
         *(NO_FRONTIER if at is None else at for at in reading.frontiers),
         UNKNOWN_TIME,
     ]
+    rows = [row for step in steps for table in step.late for row in table.to_pylist()]
     late = sorted(
         (row["source"], row["offset"], row["lateness_us"], micros(row["event_time"]), row["event"])
-        for step in steps
-        for table in step.late
-        for row in table.to_pylist()
+        for row in rows
     )
+    assert all(row["reason"].startswith("the frontier had passed ") for row in rows)
     assert late == sorted(
         (event.source, event.offset, lateness_us, event.time, told_as(event))
         for event, lateness_us in reading.late
