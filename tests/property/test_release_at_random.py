@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.plan import build_plan
 from spark_pace.core.plan.rule import Context, Rule, Within
+from spark_pace.core.tables import NO_FRONTIER, UNKNOWN_TIME
 from tests.oracle.contexts import Event
 from tests.support.checks import NARROW, WIDE, assert_out_in_time, noted_matches, plan_for
 from tests.support.drawn_rules import FORMS, any_forgetful_rule, any_rule, rules
@@ -41,8 +42,11 @@ PAUSES = condition_of(f"type = '{PAUSE}'")
 
 def check(rule: Rule, arrival: Arrival, spread: Parallelism) -> None:
     plan = plan_for([rule], OrderSpec(arrival.delay_us), spread)
-    steps = drive(plan, arrival.tables(rule), finish=True)
-    assert_out_in_time(rule, noted_matches(rule, arrival.on_time()[0]), steps)
+    steps = list(drive(plan, arrival.tables(rule), finish=True))
+    on_time, _, frontiers = arrival.on_time()
+    expected = [NO_FRONTIER if at is None else at for at in frontiers]
+    assert [step.frontier_us for step in steps] == [*expected, UNKNOWN_TIME]
+    assert_out_in_time(rule, noted_matches(rule, on_time), steps)
 
 
 @pytest.mark.parametrize("context", CONTEXTS, ids=str)
