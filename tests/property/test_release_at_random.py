@@ -50,7 +50,9 @@ def check(rule: Rule, arrival: Arrival, spread: Parallelism) -> None:
 
 
 @pytest.mark.parametrize("context", CONTEXTS, ids=str)
-@pytest.mark.parametrize("forms", ["plain", "plain, span", "plain, session span", "plain, forgotten keys"])
+@pytest.mark.parametrize(
+    "forms", ["plain", "plain, where", "plain, span", "plain, session span", "plain, forgotten keys"]
+)
 @given(data=st.data())
 def test_a_pattern_comes_out_in_time(context: Context, forms: str, data: st.DataObject) -> None:
     check(data.draw(rules(forms, (context,))), data.draw(arrivals()), data.draw(parallelisms()))
