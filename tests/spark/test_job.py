@@ -249,6 +249,7 @@ def test_a_job_that_a_damaged_archive_stops_goes_on_in_the_two_ways_that_its_mes
     expected = [("record", OF_AN_ARCHIVE, "001.json.gz", 0, b"")] if way_out == "quarantine" else []
     assert [tuple(row.values()) for row in told] == expected
     assert (summary.batches, summary.finished, summary.quarantined) == (2, True, len(told))
+    assert summary.bad_records == len(told)
     assert matches(spec) == in_core(spec).matches.to_pylist() != []
 
 
