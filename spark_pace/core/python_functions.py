@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from datetime import date, datetime, time
 from difflib import get_close_matches
 from functools import cache
-from itertools import pairwise
 from types import TracebackType
 from typing import Any, TypeAlias
 
@@ -377,9 +376,9 @@ def _listed(events: pa.Table) -> Iterator[dict[str, Any]]:
 def _table_of(found: list[dict[str, Any]] | pa.Table, rows: Ints, rule: Rule, at: _At) -> pa.Table:
     """Convert the rows that events have caused to a table; `rows`: int64[m], the event of each, ascending.
 
-    If rows of several events have types that do not fit together, they are converted event by event, because
-    results must not depend on which events are in a batch. If the rows of one event are refused, `at` names
-    it.
+    If rows of several events have types that do not fit together, they are converted in halves, down to the
+    rows of one event, because results must not depend on which events are in a batch. If the rows of one
+    event are refused, `at` names it.
     """
     try:
         return as_table(found, rule)
@@ -388,8 +387,9 @@ def _table_of(found: list[dict[str, Any]] | pa.Table, rows: Ints, rule: Rule, at
         if len(first) < 2:
             at.row = int(rows[0]) if len(rows) else at.row
             raise
-    pieces = pairwise([*first.tolist(), len(rows)])
-    return pa.concat_tables([_table_of(found[i:j], rows[i:j], rule, at) for i, j in pieces])
+    middle = first[len(first) // 2]
+    parts = ((found[:middle], rows[:middle]), (found[middle:], rows[middle:]))
+    return pa.concat_tables([_table_of(part, of, rule, at) for part, of in parts])
 
 
 def _by_table(function: Any, runs: Runs, at: _At) -> Folded:
