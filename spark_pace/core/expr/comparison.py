@@ -79,7 +79,7 @@ def _null_safe_equal(left: Any, right: Any) -> Any:
 
 def _in(sought: Any, *items: Any) -> Any:
     """True if a value equals one of several items."""
-    if isinstance(sought, pa.Array) and _hashable(items):
+    if isinstance(sought, pa.Array) and len(items) > 2 and _hashable(items):  # fewer are compared faster
         result = pc.is_in(sought, value_set=pa.array([item.as_py() for item in items], type=sought.type))
         return pc.if_else(pc.is_valid(sought), result, pa.scalar(None, pa.bool_()))
     return reduce(pc.or_kleene, [equal(sought, item) for item in items])
