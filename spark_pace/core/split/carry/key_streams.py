@@ -7,8 +7,9 @@ selections.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +33,6 @@ from spark_pace.core.tables import (
     Bools,
     Ints,
     concat,
-    has_bit,
     in_chunks,
     numbers,
     with_column,
@@ -104,12 +104,28 @@ def mask_of(bits: Sequence[tuple[int, int]], events: pa.Table, chosen: Bools) ->
     rows = slice(None) if chosen.all() else np.flatnonzero(chosen)
     mask = np.zeros(int(chosen.sum()), np.uint16)
     words: dict[str, npt.NDArray[np.uint64]] = {}
-    for place, predicate in bits:
+    for place, predicate, count in _runs(bits):
         name, bit = bits_column(predicate)
         if name not in words:
             words[name] = numbers(events, name)[rows]
-        mask |= has_bit(words[name], bit).astype(np.uint16) << np.uint16(place)
+        mask |= ((words[name] >> np.uint64(bit)).astype(np.uint16) & np.uint16((1 << count) - 1)) << place
     return mask
+
+
+def _runs(bits: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int, int]]:
+    """Group neighbouring bits of ``@mask`` whose predicates are neighbours in one column too.
+
+    Yields:
+        the first bit, the number of its predicate, and the number of bits.
+    """
+
+    def run(numbered: tuple[int, tuple[int, int]]) -> tuple[int, int, str]:
+        at, (place, predicate) = numbered
+        return place - at, predicate - at, bits_column(predicate)[0]
+
+    for _, neighbours in groupby(enumerate(bits), key=run):
+        pairs = [pair for _, pair in neighbours]
+        yield *pairs[0], len(pairs)
 
 
 @dataclass(frozen=True)
