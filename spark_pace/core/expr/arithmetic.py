@@ -19,21 +19,23 @@ from spark_pace.core.tables import on_columns
 
 _LEAST = -(2**63)
 _ABOVE = float(2**63)
-_BIGINTS, _ANY_RESULT = pa.decimal128(19, 0), pa.decimal128(38, 0)
 
 
-def _guarded(name: str, checked: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def _guarded(checked: Callable[..., Any], wrapping: Callable[..., Any]) -> Callable[[Any, Any], Any]:
     """A kernel for a binary operation, which gives null where it overflows.
 
-    Only if the checked operation fails, BIGINTs are computed with as DECIMALs, which hold every result.
+    Only if the checked operation fails are the rows that overflow looked for. Their results have wrapped
+    around, and so are 2 ** 64 or more away from what floats give, which is otherwise nearly the result.
     """
 
     def kernel(left: Any, right: Any) -> Any:
         try:
             return checked(left, right)
         except pa.ArrowInvalid:
-            exact = decimals.compute(name, [left.cast(_BIGINTS), right.cast(_BIGINTS)], _ANY_RESULT)
-            return decimals.to_whole(exact)
+            result = wrapping(left, right)
+        near = wrapping(*(pc.cast(one, pa.float64(), safe=False) for one in (left, right)))
+        away = pc.abs(pc.subtract(near, pc.cast(result, pa.float64(), safe=False)))
+        return _null_where(pc.greater(away, _ABOVE), result)
 
     return kernel
 
@@ -98,9 +100,9 @@ def _round(value: Any) -> Any:
 
 
 KERNELS: dict[str, Callable[..., Any]] = {
-    "+": _guarded("+", pc.add_checked),
-    "-": _guarded("-", pc.subtract_checked),
-    "*": _guarded("*", pc.multiply_checked),
+    "+": _guarded(pc.add_checked, pc.add),
+    "-": _guarded(pc.subtract_checked, pc.subtract),
+    "*": _guarded(pc.multiply_checked, pc.multiply),
     "/": _divide,
     "%": _modulo,
     "negate": _negate,
