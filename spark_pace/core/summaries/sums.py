@@ -4,7 +4,9 @@ A number is made of digits of 32 bits: it is the sum of digit * 2 ** (32 * place
 negative. Sums add the digits of each place by themselves, in 64 bits. So no sum depends on the order in which
 its numbers, or sums of some of them, are added.
 
-In most columns the lowest digits of all numbers are at one place.
+In most columns the same few places hold the digits of all numbers. Then these are taken from whole blocks:
+the first place is the lowest at which the digits of all numbers together fit into 62 bits. Else the bits of
+each number are looked at.
 
 Sources: Kulisch, Computer Arithmetic and Validity, 2008, chapter 8 (exact sums in fixed point).
 """
@@ -33,6 +35,7 @@ _HALF = 1 << (_BITS - 1)
 # the places of the numbers of infinities, negative ones, and NaNs among the values
 ODD = (1000, 1001, 1002)
 _WHOLE = 1 << 53  # a DOUBLE holds each whole number up to it
+_FAR = 25  # numbers whose digits are nearer to place 0 are far from the ends of what a DOUBLE holds
 
 
 def total_digits(precision: int) -> int:
@@ -78,8 +81,8 @@ class Sums:
 
     def doubles(self) -> Floats:
         """Each number as the nearest DOUBLE; infinity beyond the greatest one."""
-        if self.places == (0,) and greatest(self.at(0)) <= _WHOLE:
-            return self.at(0).astype(np.float64)
+        if (few := self._of_two_digits()) is not None:
+            return few
         mantissa, exponent = self.rounded()
         with np.errstate(over="ignore"):
             values: Floats = np.ldexp(mantissa, exponent)
@@ -88,6 +91,21 @@ class Sums:
         positive, negative, nan = (self._at_any()(place) > 0 for place in ODD)
         values = np.where(positive, np.inf, np.where(negative, -np.inf, values))
         return np.where(nan | (positive & negative), np.nan, values)
+
+    def _of_two_digits(self) -> Floats | None:
+        """The nearest DOUBLEs where digits are at two neighbouring places and are DOUBLEs themselves.
+
+        Their sum is rounded once, by the processor.
+        """
+        places = self.places
+        if not places or places[-1] - places[0] > 1 or not -_FAR < places[0] <= places[-1] < _FAR:
+            return None
+        digits = [self.at(place) for place in places]
+        if any(greatest(one) > _WHOLE for one in digits):
+            return None
+        scales = [2.0 ** (_BITS * place) for place in places]
+        parts = [np.multiply(one, by, dtype=np.float64) for one, by in zip(digits, scales, strict=True)]
+        return parts[0] + parts[1] if len(parts) > 1 else parts[0]
 
     @property
     def finite(self) -> Bools:
@@ -233,6 +251,9 @@ def greatest(numbers: Ints) -> int:
 _MANTISSA = (1 << 52) - 1
 _EXPONENT = (1 << 11) - 1
 _SUM_BITS = 62  # that the digits of a place have, all added up
+_MOST_DIGITS = 4
+_FAR_PLACES = 10  # places from 0: numbers and their digits are far from the ends of what a DOUBLE holds
+_LEAST = 2.0**-600
 _BLOCK = 1 << 13  # numbers that stay in the processor's cache
 _UNIT = 1075  # a floating-point number is its mantissa times 2 ** (exponent - 1075)
 
@@ -242,7 +263,8 @@ def sums_of(values: pa.Array) -> Sums:
     if pa.types.is_decimal(values.type):
         words = _words_of_decimals(values)
         return Sums(len(values), (0, 1, 2, 3), lambda place: words[place])
-    if (few := _few(values, 1)) is not None:
+    few = _few_digits(_filled(values)) if pa.types.is_floating(values.type) else _few(values, 1)
+    if few is not None:
         return few
     firsts, place, parts = _parts(values)
     return _odd(_at_places(firsts, place, parts), values)
@@ -288,6 +310,34 @@ def _few(values: pa.Array, power: int) -> Sums | None:
         return None
     powers = numbers if power == 1 else np.square(numbers)
     return Sums(len(numbers), (0,), lambda _: powers)
+
+
+def _few_digits(numbers: Floats) -> Sums | None:
+    """Floating-point numbers that all have their digits at the same few places; None for others."""
+    rows, most = len(numbers), max(-float(numbers.min(initial=0.0)), float(numbers.max(initial=0.0)))
+    if not most < np.inf:
+        return None
+    top = -(-(int(np.frexp(most)[1]) + rows.bit_length() - _SUM_BITS) // _BITS) if most else 0
+    if not -_FAR_PLACES < top < _FAR:
+        return None
+    found: dict[int, Ints] = {}
+    for first in range(0, rows, _BLOCK):
+        rest = numbers[first : first + _BLOCK]
+        if top > 0 and ((rest != 0) & (np.abs(rest) < _LEAST)).any():
+            return None  # it would be lost where it is divided
+        rest = rest * 2.0 ** (-_BITS * top)
+        for place in range(top, top - _MOST_DIGITS, -1):
+            digits = np.rint(rest)
+            if place not in found:
+                found[place] = np.zeros(rows, np.int64)
+            found[place][first : first + _BLOCK] = digits
+            rest -= digits
+            if not rest.any():
+                break
+            rest *= 2.0**_BITS
+        else:
+            return None
+    return Sums(rows, tuple(sorted(found)), found.__getitem__)
 
 
 def _at_places(firsts: set[int], place: Ints, parts: Sequence[Ints]) -> Sums:
