@@ -10,6 +10,7 @@ The library asks once only, and waits for an answer without end; so both are don
 from __future__ import annotations
 
 import queue
+import re
 import threading
 import time
 import uuid
@@ -42,6 +43,8 @@ _BYTES_A_SECOND = 1 << 20  # a write that is slower counts as one without an ans
 _ATTEMPTS = "dfs.client.failover.max.attempts"
 _OF_ONE, _OF_SERVICE = "0", "4"
 _COPIED = "._COPYING_"  # Hadoop's commands give a file its own name once it is whole
+# hidden names of files that were not finished: those of this module, and Spark's
+_UNFINISHED = re.compile(r"\..+\.(?:[0-9a-f]{32}|[0-9a-f-]{36}\.tmp)")
 _DIGITS = 20
 _Answer = tuple[_T | None, Exception | None]
 
@@ -132,6 +135,13 @@ def remove(paths: Sequence[StorePath]) -> None:
     """Remove those of the files that are there."""
     for path in paths:
         _asked(path, lambda client, path=path: client.delete(_name(path)))  # type: ignore[misc]
+
+
+def remove_unfinished(folder: StorePath) -> None:
+    """Remove the files below a folder that were never finished. A writer that was stopped writes anew."""
+    for name, _ in walk(folder):
+        if _UNFINISHED.fullmatch(name.rpartition("/")[2]):
+            remove([folder / name])
 
 
 class HdfsFile(SoughtFile):

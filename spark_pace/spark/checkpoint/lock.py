@@ -388,6 +388,10 @@ def leased(path: StorePath) -> Iterator[Lease]:
     """
     files.reach(path.parent)  # what is wrong with the place is told first
     lease = _take(path)
+    if path.is_on_hdfs:
+        from spark_pace.io.files.hdfs import remove_unfinished  # a store has no such files
+
+        remove_unfinished(path.parent)
     thread = threading.Thread(target=lease.keep, name="lease", daemon=True)
     thread.start()
     try:
