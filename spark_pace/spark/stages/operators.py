@@ -18,10 +18,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from spark_pace import ways
+from spark_pace.core.match.contexts import context_of
 from spark_pace.core.operate.lane_matches import work_off
 from spark_pace.core.operate.python_operator import CallOperator, call_here
 from spark_pace.core.plan.plan import Plan
 from spark_pace.core.plan.price import Price
+from spark_pace.core.plan.rule import Rule
+from spark_pace.core.plan.shape import shape_of
 from spark_pace.core.split.task import Lane, decode_lane
 from spark_pace.spark.stages.earlier_batches import Measured
 from spark_pace.spark.stages.operator_process import OperatorProcess
@@ -40,7 +43,8 @@ from spark_pace.spark.stages.rows import (
 Batches = Iterator[pa.RecordBatch]
 
 _LANE_SECONDS = 0.002  # predicted for any lane, until times were measured
-_EVENT_SECONDS = 10e-6  # predicted for each of its events, likewise; far too much for most rules
+_PLAIN_EVENT_SECONDS = 0.25e-6  # predicted for each event of a plain pattern, likewise
+_EVENT_SECONDS = 10e-6  # predicted for each event of other rules; far too much for most
 _process = OperatorProcess()  # one for each Python worker of Spark
 
 
@@ -119,14 +123,26 @@ class Handover:
 
     def _predicted(self, lane: Lane) -> float:
         """The predicted time of a lane in seconds; infinite for Python operators, which may take minutes."""
-        header = lane.header
-        if self.plan.rules[header.rule_index].rule.operator is not None:
+        header, rule = lane.header, self.plan.rules[lane.header.rule_index].rule
+        if rule.operator is not None:
             return math.inf
         if header.predicted_seconds is not None:
             return header.predicted_seconds
         if (price := self.prices.get(header.rule_index)) is not None:
             return price.event * header.weight
-        return _LANE_SECONDS + _EVENT_SECONDS * float(lane.events.num_rows)
+        of_event = _PLAIN_EVENT_SECONDS if _is_plain(rule) else _EVENT_SECONDS
+        return _LANE_SECONDS + of_event * float(lane.events.num_rows)
+
+
+def _is_plain(rule: Rule) -> bool:
+    """True if each event takes little time: for plain patterns, and where the splitter has found matches."""
+    pattern = rule.pattern
+    if rule.fold is not None or rule.rows is not None:
+        return True
+    if pattern is None or rule.span is not None or pattern.where:
+        return False
+    in_order = pattern.order not in ("conjunction", "disjunction")
+    return in_order and not context_of(pattern).gathers and shape_of(pattern).simple
 
 
 @dataclass
