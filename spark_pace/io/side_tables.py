@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -22,7 +23,7 @@ from spark_pace.errors import SetupError, SparkPaceError
 from spark_pace.io.delta_log import LOG, DeltaLog
 from spark_pace.io.event_files import CODECS, EventsRead, column_types, fitted, stored_rows
 from spark_pace.io.files import files
-from spark_pace.io.files.addresses import AT_START_S, AnyPath, path_at
+from spark_pace.io.files.addresses import AT_START_S, AnyPath, StorePath, path_at
 from spark_pace.io.files.files import AnyFile
 from spark_pace.io.files.local import Objection
 from spark_pace.io.text.column_types import not_utf8
@@ -88,13 +89,15 @@ def stamp_of(side: SideTable, spark: Access = None) -> tuple[object, ...]:
     if log := _log(side, spark):
         table_id, last = log.metadata().table_id, log.versions()[-1]
         return table_id, last, log.stamp(last)
+    path = _path(side, spark)
     try:
-        stamp = files.stat(_path(side, spark))
+        stamp = files.stat(path)
+        inode = None if stamp is None or isinstance(path, StorePath) else os.stat(path).st_ino
     except OSError as error:
         raise _refused(side, "must be a table that can be read", error.strerror or str(error)) from error
     if stamp is None:
         raise _refused(side, "must be a table that can be read", "nothing there")
-    return stamp
+    return *stamp, inode
 
 
 def _path(side: SideTable, spark: Access) -> AnyPath:

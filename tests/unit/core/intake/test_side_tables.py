@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import shutil
 from datetime import date, datetime
 from decimal import Decimal
@@ -113,6 +114,18 @@ def test_a_table_of_any_kind_has_the_declared_types(tmp_path: Path, kind: str) -
         **{name: values for name, values in ROWS.items() if name != "id"},
     }
     assert stamp_of(one) == stamp_of(one)
+
+
+def test_a_file_that_another_one_has_replaced_is_another_even_of_the_same_time_and_size(
+    tmp_path: Path,
+) -> None:
+    one, other = side(tmp_path / "hosts.csv"), tmp_path / "other.csv"
+    for path in (Path(one.path), other):
+        path.write_text("host,owner,tier\na,ann,1\n")
+        os.utime(path, ns=(0, 0))
+    before = stamp_of(one)
+    other.replace(one.path)
+    assert stamp_of(one) != before
 
 
 def test_a_delta_table_has_its_rows_of_now(tmp_path: Path) -> None:
