@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from tempfile import gettempdir
 from typing import TYPE_CHECKING, Literal
 
@@ -123,6 +124,12 @@ _GATEWAY = re.escape(GatewayError.__module__.split(".")[0])
 _PYTHON = re.compile(rf"^\s*(?!{_OF_JAVA}|{_GATEWAY}\.)(\w[\w.]*(?:Error|Exception): .+)$", re.MULTILINE)
 _CAUSED_BY = re.compile(r"^Caused by: (?:[\w.$]+: (?=.*\S))?(.+)$", re.MULTILINE)
 _RAISED = re.compile(r"^: ([\w.$]+(?:: .+)?)$", re.MULTILINE)  # an exception of Java in Py4J's text
+_FULL = r"No space left on device|Disk quota exceeded"
+_READ_ONLY = r"Read-only file system"
+_IN_THE_WAY = rf"(?:{_FULL}|{_READ_ONLY})"
+_PLACE = re.compile(
+    rf"{_IN_THE_WAY}: '(/[^'\n]+)'|Exception: (/[^:\n]+)(?: \(|: ){_IN_THE_WAY}"
+)  # of Python, of Java
 # of Hadoop's client of S3, and of the libraries below it; a file that is not there is none of these
 _OF_STORE = (
     r"\b(?:org\.apache\.hadoop\.fs\.s3a\.AWS|org\.apache\.http\.|software\.amazon\.awssdk\.core\.)"
@@ -172,13 +179,19 @@ _KNOWN: tuple[tuple[str, type[SparkPaceError], str], ...] = (
         f"got: {{cause}}. Start the job again: {_GOES_ON}",
     ),
     (
-        r"No space left on device|Disk quota exceeded",
+        _FULL,
         SetupError,
         "the disk of {place} — must have room for the tables, the checkpoint and Spark's own files; "
         "got a full one. Make room and start the job again.",
     ),
     (
-        r"Read-only file system",
+        r"Too many open files",
+        SetupError,
+        "open files — must be allowed in the number that the job needs; got: too many open files. "
+        "Raise the limit (`ulimit -n`).",
+    ),
+    (
+        _READ_ONLY,
         SetupError,
         "the disk of {place} — must be on a file system that can be written to; got a read-only one. "
         "Mount it anew and start the job again.",
@@ -244,7 +257,7 @@ def _known(texts: list[str], checkpoint: AnyPath, at: str | None) -> SparkPaceEr
     told = {
         "checkpoint": checkpoint,
         "cause": _cause(texts).rstrip(". "),
-        "place": at or f"the checkpoint {checkpoint}, or of Spark's own files in {gettempdir()}",
+        "place": _place(whole, checkpoint, at),
         "note": Checkpoint(checkpoint).metadata_file,
         "state": checkpoint / "state",
         # what a store has answered may have been cut where nobody could notice it
@@ -270,6 +283,13 @@ def _other(texts: list[str], checkpoint: AnyPath, at: str | None) -> SparkPaceEr
         # one answer may have been lost or cut, which Spark's client does not always tell as such
         do = "Start the job again: it goes on where it stopped; if it says the same, mend that."
     return SparkPaceError(f"{where}; got {got}. {do} {SEE_TRACE}")
+
+
+def _place(text: str, checkpoint: AnyPath, at: str | None) -> str:
+    """Which disk it may be that cannot be written to: Java does not always name the file."""
+    if at is None and (found := _PLACE.search(text)):
+        return str(Path(found[1] or found[2]).parent)
+    return at or f"the checkpoint {checkpoint}, or of Spark's own files in {gettempdir()}"
 
 
 def is_of_spark(error: Exception) -> bool:

@@ -63,6 +63,16 @@ def test_what_fails_in_spark_has_a_reason(text: str, trace: str, reason: str) ->
     )
 
 
+def test_too_many_open_files_are_told() -> None:
+    error = as_our_error(
+        Raised(f"{STREAM}x", "Caused by: java.io.IOException: Too many open files\n"), CHECKPOINT
+    )
+    assert isinstance(error, SetupError)
+    assert str(error).startswith(
+        "open files — must be allowed in the number that the job needs; got: too many"
+    )
+
+
 @pytest.mark.parametrize("name", ["ConfigError", "RuleError"])
 def test_a_search_that_a_task_gives_up_is_not_begun_again_by_itself(name: str) -> None:
     told = "the pattern — must be smaller; got more. Bound it."

@@ -89,12 +89,20 @@ def test_what_fails_because_the_signal_has_ended_spark_too_is_no_failure() -> No
         (errno.EROFS, "must be on a file system that can be written to; got a read-only one"),
     ],
 )
+@pytest.mark.parametrize(
+    ("form", "where"),
+    [
+        ("[Errno 1] {}", f"the checkpoint {FOLDER}, or of Spark's own files in {gettempdir()}"),
+        ("OSError: [Errno 1] {}: '/there/a b/.1.tmp'", "/there/a b"),
+        ("java.io.FileNotFoundException: /there/a b/7 ({})", "/there/a b"),
+        ("java.nio.file.FileSystemException: /tmp/blocks/7: {}", "/tmp/blocks"),
+    ],
+)
 def test_a_failure_of_this_program_is_told_though_the_signal_has_ended_spark(
-    number: int, message: str
+    number: int, message: str, form: str, where: str
 ) -> None:
-    where = f"the checkpoint {FOLDER}, or of Spark's own files in {gettempdir()}"
     with pytest.raises(SetupError, match=f"^{re.escape(f'the disk of {where} — {message}')}"):
-        wait(Query(), OSError(f"[Errno 1] {os.strerror(number)}"))
+        wait(Query(), OSError(form.format(os.strerror(number))))
 
 
 @pytest.mark.usefixtures("ending_jvm")
