@@ -77,8 +77,12 @@ def with_limits(spec: JobSpec, spark: SparkSession) -> JobSpec:
     """The job, without `admission` if this Spark tells no source how much it may read."""
     if TELLS_LIMITS or isinstance(spec.source, KafkaSource):  # Kafka's connector is Spark's own
         return spec
-    got = f"admission — must set how much Spark reads, which Spark {spark.version} does not allow. It is off"
-    _LOG.warning("%s, and a run takes all files that are there in one batch; 4.2 bounds it.", got)
+    if spec.trigger_us == "available_now":
+        _LOG.warning("Spark %s — reads all files that are there in one batch; 4.2 bounds it.", spark.version)
+    if spec.admission == "off":
+        return spec
+    got = f"which Spark {spark.version} does not allow"
+    _LOG.warning("admission — must set how much Spark reads, %s. It is off; 4.2 allows it.", got)
     return replace(spec, admission="off")
 
 
@@ -97,9 +101,10 @@ class Throttle:
         self._query = query
         self._merger = merger
         self._pace = self._admission.begin(job_input.first_cap)
+        self._has_told = False
 
     def __call__(self, report: BatchReport) -> None:
-        """Set the cap of the next batch. If Spark does not allow that, log that the last one stays."""
+        """Set the cap of the next batch. If Spark does not allow that, log once that the last one stays."""
         seconds = time.monotonic() - self._merger.began
         amount = self._input.amount(*self._merger.offsets, report.records)
         batch = Batch(amount, seconds, report.records, report.pending)
@@ -110,8 +115,9 @@ class Throttle:
             set_limits(self._query, self._input.bounded(self._pace.cap))
         except (AttributeError, GatewayError, TypeError, ValueError) as error:
             self._pace = before
-            if is_ending():  # the job ends with a line about that
+            if self._has_told or is_ending():  # the job ends with a line about that
                 return
+            self._has_told = True
             got = one_line(str(error))
             _LOG.warning(
                 "admission — must set how much Spark reads; got: %s. What it reads stays as it is.", got

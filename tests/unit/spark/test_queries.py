@@ -7,6 +7,7 @@ import logging
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import gettempdir
 from types import SimpleNamespace
@@ -17,6 +18,7 @@ from deltalake.exceptions import TableNotFoundError
 from py4j.protocol import Py4JError
 
 from spark_pace.errors import SetupError, SparkPaceError
+from spark_pace.job_file import KafkaSource
 from spark_pace.spark import queries
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 
@@ -128,3 +130,29 @@ def test_what_fails_in_a_spark_that_goes_on_is_told(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(queries, "is_ending", lambda: False)
     with pytest.raises(SparkPaceError, match=r"^the query — must run; got Cannot call methods"):
         wait(Query(), signalled=signalled)
+
+
+@pytest.mark.parametrize("source", ["files", "kafka"])
+@pytest.mark.parametrize("trigger_us", ["available_now", 10])
+@pytest.mark.parametrize("admission", ["off", "on"])
+def test_a_spark_that_tells_no_limits_is_told_where_it_makes_a_difference(
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    source: str,
+    trigger_us: int | str,
+    admission: str,
+) -> None:
+    @dataclass
+    class Spec:
+        source: Any
+        trigger_us: int | str
+        admission: str
+
+    monkeypatch.setattr(queries, "TELLS_LIMITS", False)
+    of = KafkaSource(format="json", servers="s", topics=("t",)) if source == "kafka" else None
+    spec: Any = Spec(of, trigger_us, admission)
+    limited = queries.with_limits(spec, SimpleNamespace(version="4.0.1"))  # type: ignore[arg-type]
+    is_free = source == "files"
+    assert limited.admission == ("off" if is_free else admission)
+    assert ("4.0.1 — reads all files" in caplog.text) == (is_free and trigger_us == "available_now")
+    assert ("admission — must set" in caplog.text) == (is_free and admission == "on")
