@@ -46,7 +46,7 @@ from spark_pace.io.files.addresses import AT_START_S, WHILE_RUNNING_S, AnyPath, 
 from spark_pace.io.files.contract import OtherFileError
 from spark_pace.io.files.files import RESTORE
 from spark_pace.spark.checkpoint.batch_begin import read_begin
-from spark_pace.spark.checkpoint.checkpoint import COMMIT, Checkpoint, began_at, offsets_in
+from spark_pace.spark.checkpoint.checkpoint import COMMIT, Checkpoint, began_at, not_of_spark, offsets_in
 
 _PATIENCE_S = 60  # a JVM ends within seconds of its driver's end, unless the machine is very busy
 _LOOK_S = 0.1
@@ -171,6 +171,8 @@ def claim(checkpoint: Checkpoint, batch_id: int, planned: Callable[[int], bytes 
     path = checkpoint.claim_of(batch_id)
     if not isinstance(path, StorePath):  # on a disk nobody else can have it, and a start has compared them
         noted = checkpoint.note_of(batch_id)
+        if not noted:
+            raise not_of_spark(checkpoint.offsets_of(batch_id), "no file")
         if files.read(path) != noted:  # a machine that stops may lose a note and keep its claim
             files.write(path, noted)
         return noted

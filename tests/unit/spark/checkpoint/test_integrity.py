@@ -208,3 +208,12 @@ def test_the_memory_of_a_mapped_chunk_can_be_given_back(tmp_path: Path) -> None:
     let_go(view)
     assert before - psutil.Process().memory_info().shared > size // 2
     assert pages.min() == ord("x")
+
+
+def test_a_claim_stays_where_the_note_of_its_batch_is_missing(tmp_path: Path) -> None:
+    whole = checkpoint(tmp_path, range(4, 9), range(4, 9), 9)
+    noted = claim(whole, 8, lambda batch_id: None)
+    whole.offsets_of(8).unlink()
+    with pytest.raises(StateError, match="offsets/8 — must be as Spark wrote it; got no file"):
+        claim(whole, 8, lambda batch_id: None)
+    assert whole.claim_of(8).read_bytes() == noted
