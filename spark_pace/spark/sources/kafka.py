@@ -96,14 +96,18 @@ class KafkaClient:
         return {(part.topic(), str(part.partition())): found.get(part).offset() for part in asked}
 
     def compacted(self) -> list[str]:
-        """The topics that Kafka compacts; all where it does not say whether it does."""
+        """The topics that Kafka compacts, or of which it does not say whether it does."""
         resource = self.jvm.org.apache.kafka.common.config.ConfigResource
         asked = [resource(resource.Type.TOPIC, topic) for topic in self.topics]
-        try:
-            found = self.admin.describeConfigs(asked).all().get()
-        except JavaError:  # the user may not ask for the settings of topics
-            return [*self.topics]
-        return [one.name() for one in asked if "compact" in found.get(one).get("cleanup.policy").value()]
+        answers = self.admin.describeConfigs(asked).values()
+        return [one.name() for one in asked if _may_compact(answers.get(one))]
+
+
+def _may_compact(answer: Any) -> bool:
+    try:
+        return "compact" in str(answer.get().get("cleanup.policy").value())
+    except JavaError:  # the user may not ask for the settings of the topic
+        return True
 
 
 @contextmanager
