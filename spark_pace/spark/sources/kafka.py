@@ -36,7 +36,7 @@ from spark_pace.core.tables import OFFSET, SOURCE, paired
 from spark_pace.errors import SetupError, StateError, UnfitError, one_line
 from spark_pace.io.files.files import digest, read_json, write_json
 from spark_pace.io.records import VALUE, read_records
-from spark_pace.spark.checkpoint.checkpoint import Checkpoint
+from spark_pace.spark.checkpoint.checkpoint import Checkpoint, not_of_spark
 from spark_pace.spark.checkpoint.layout import id_of
 from spark_pace.spark.internals import KAFKA_SOURCE, GatewayError, JavaError, has_class, is_gone, jvm_of
 from spark_pace.spark.java.jars import kafka_coordinate
@@ -192,10 +192,12 @@ class Watch:
     Attributes:
         kafka: asks the broker.
         ids: the ids of the topics.
+        checkpoint: the job's.
     """
 
     kafka: KafkaClient
     ids: Mapping[str, str]
+    checkpoint: Checkpoint
     _has_told: bool = False
 
     def __call__(
@@ -204,10 +206,12 @@ class Watch:
         """Check that the topics have their ids, and count the offsets of the batch that had no record.
 
         Raises:
-            StateError: a topic has another id.
+            StateError: a topic has another id, or Spark's note of where the first batch begins is missing.
             JavaError: a topic is gone, or no broker answers.
         """
         require_same_ids(self.ids, _ids(self.kafka.described(WAIT_SECONDS)))
+        if not before:
+            raise not_of_spark(self.checkpoint.first_offset, "no file")
         begin = offsets_noted(before)
         # a partition that is new to the job begins at 0: Spark refuses one that begins elsewhere
         passed = sum(end - begin.get(part, 0) for part, end in offsets_noted(after).items())
@@ -404,7 +408,7 @@ class KafkaInput(Input):
         Offsets without a record are counted.
         """
         with client(spark, self.source) as kafka, ticking(kafka, self.clock, self.checkpoint):
-            yield Watch(kafka, marks["ids"])
+            yield Watch(kafka, marks["ids"], self.checkpoint)
 
     def rows(self, spark: SparkSession, plan: Plan, end: bool) -> DataFrame:
         """The rows of the intake; the query with the end reads all that is there in one batch."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from py4j.protocol import Py4JError
 
+from spark_pace.errors import StateError
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
-from spark_pace.spark.sources.kafka import KafkaClock, Offsets
+from spark_pace.spark.sources.kafka import KafkaClock, Offsets, Watch
 from spark_pace.spark.sources.own_sources import Ticks
 
 
@@ -33,3 +36,11 @@ def test_only_what_the_job_does_not_tell_itself_is_told(
     assert asked == 2
     assert len(caplog.messages) == is_told
     assert all(f"got: {text}. It stands." in one for one in caplog.messages)
+
+
+def test_where_a_first_batch_begins_must_be_noted(tmp_path: Path) -> None:
+    client: Any = SimpleNamespace(described=lambda seconds: [])
+    watch, after = Watch(client, {}, Checkpoint(tmp_path)), [{"t": {"0": 5}}]
+    assert watch(0, [{"t": {"0": 2}}], after, 3) == (0, {})
+    with pytest.raises(StateError, match="sources/0/0 — must be as Spark wrote it; got no file"):
+        watch(0, [], after, 3)
