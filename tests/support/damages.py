@@ -106,6 +106,10 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
         lambda c: cut(c / "sequence" / "3.json"),
         r"sequence/3\.json — must be as this program wrote it; got damaged text",
     ),
+    "numbers spoilt": (
+        lambda c: write_json(c / "sequence" / "3.json", {}),
+        r"sequence/3\.json — must hold out_seq and frontier_us; got \{\}",
+    ),
     "numbers missing": (
         lambda c: (c / "sequence" / "3.json").unlink(),
         r"sequence/3\.json — must hold the numbers that batch 3 goes on from; got no file",

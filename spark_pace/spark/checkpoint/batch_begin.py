@@ -7,7 +7,7 @@ find the same matches.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 
 from spark_pace.core.intake.sift import Past
 from spark_pace.core.levels import Levels
@@ -93,6 +93,7 @@ class Begin:
 
 
 FIRST = Begin({}, NO_FRONTIER)  # batch 0 begins with this; it has no file
+_KEYS = {part.name for part in fields(Begin)}
 
 
 @dataclass
@@ -157,8 +158,14 @@ def read_begin(checkpoint: Checkpoint, batch_id: int) -> Begin | None:
     Raises:
         StateError: the file is damaged.
     """
-    stored = read_json(checkpoint.sequence(batch_id))
-    return None if stored is None else Begin(**stored)
+    path = checkpoint.sequence(batch_id)
+    stored = read_json(path)
+    if stored is None:
+        return None
+    whole = set(stored) == _KEYS
+    if not whole or not isinstance(stored["out_seq"], dict) or not isinstance(stored["frontier_us"], int):
+        raise StateError(f"{path} — must hold out_seq and frontier_us; got {str(stored)[:100]}. {RESTORE}")
+    return Begin(**stored)
 
 
 def kept_begins(checkpoint: Checkpoint) -> dict[int, Begin]:
