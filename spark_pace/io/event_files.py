@@ -231,15 +231,17 @@ def _read_file(
         if packed and not file.size:
             return one_bad_record("must be undamaged; got: an archive of 0 bytes", schema, source)
         if format == "parquet":
-            parts = list(_stored_events(parquet_rows(file, columns_of(schema)), schema, bad))
+            try:
+                stored = parquet_rows(file, columns_of(schema))
+            except pa.ArrowInvalid as error:
+                return one_bad_record(f"must be Parquet; got: {error}", schema, source)
+            parts = list(_stored_events(stored, schema, bad))
         else:
             codec = CODECS.get(Path(name).suffix)
             with pa.input_stream(file, compression=codec) as stream:
                 parts = list(_read_text(stream, format, schema, bad, header))
     except Objection as wrong:
         return one_bad_record(str(wrong), schema, source)
-    except pa.ArrowInvalid as error:
-        return one_bad_record(f"must be Parquet; got: {error}", schema, source)
     except OSError as error:
         if error.errno is None:  # an error of the decoder: what was read before it must not count
             return one_bad_record(f"must be undamaged; got: {error}", schema, source)
