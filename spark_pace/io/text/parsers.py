@@ -38,7 +38,7 @@ from spark_pace.io.text.column_types import (
     typed,
 )
 from spark_pace.io.text.lines import ParsedLines, filled_lines, lines_at, read_lines
-from spark_pace.io.text.plain_json import PlainReader, is_utf8
+from spark_pace.io.text.plain_json import PlainReader
 
 _MOST_CHARACTERS = 200  # of a header in a message
 
@@ -142,8 +142,7 @@ class JsonParser:
         read = pa.schema(list(json_fields(fields, self.paths)))
         if not chunk:
             return flat(read.empty_table(), fields, self.paths, self.form)
-        if not is_utf8(chunk):  # pyarrow's reader of CSV refuses it, that of JSON does not
-            raise pa.ArrowInvalid("not UTF-8")
+        _check_utf8(chunk)
         _check_decimals(chunk, fields, self.paths)
         table = pa.json.read_json(
             pa.BufferReader(chunk),
@@ -289,6 +288,15 @@ def _leaves_open(line: bytes) -> bool:
         if at < 0:
             return True
     return False
+
+
+def _check_utf8(chunk: bytes) -> None:
+    """Refuse bytes that are not UTF-8, as pyarrow's CSV reader does; its JSON reader does not."""
+    try:
+        if not chunk.isascii():
+            chunk.decode()
+    except UnicodeDecodeError as error:
+        raise pa.ArrowInvalid(f"not UTF-8: {error}") from error
 
 
 def text_parser(schema: EventSchema) -> TextParser | JsonParser:

@@ -99,7 +99,7 @@ def test_a_flood_of_bad_lines_takes_a_call_or_two_of_the_parser_for_each(
 def test_bytes_that_are_not_utf8_are_a_bad_record(tmp_path: Path) -> None:
     result = read(tmp_path, b'{"t":"%s","s":"\xff\xfe"}\n{"t":"%s"}\n' % (T.encode(), T.encode()))
     assert result.events["@offset"].to_pylist() == [1]
-    assert result.bad["reason"].to_pylist()[0] == "the record — must be JSON; got: not UTF-8"
+    assert result.bad["reason"].to_pylist()[0].startswith("the record — must be JSON; got: not UTF-8: ")
 
 
 def test_windows_line_ends_a_byte_order_mark_and_blank_lines_do_no_harm(tmp_path: Path) -> None:
