@@ -104,7 +104,7 @@ def test_what_is_carried_of_matches_lies_in_files_too(
     checkpoint = Checkpoint(Path(spec.checkpoint_path))
     begin = read_begin(checkpoint, checkpoint.next_batch())
     assert begin is not None
-    assert {path.name for path in checkpoint.waiting.iterdir()} >= set(begin.chunks) != set()
+    assert {path.name for path in checkpoint.chunks.folder.iterdir()} >= set(begin.chunks) != set()
     feed(tmp_path, 1, 2)
     run_job(replace(spec, finish=True))
     assert matches(spec) == rows(spec)

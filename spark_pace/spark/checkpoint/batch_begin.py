@@ -19,23 +19,37 @@ from spark_pace.io.files.files import RESTORE, damaged, digest, read_json, write
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint
 
 
-def begin_levels(plan: Plan, checkpoint: Checkpoint, batch_id: int, known: str | None) -> Levels:
-    """The rules over rules at the beginning of a batch; `known` is as in `read_state`.
+@dataclass
+class LevelStates:
+    """The state of a plan's rules over rules, from batch to batch.
 
-    Raises:
-        StateError: their state is missing, or another one.
+    The state after the last batch stays in memory, so that the next batch need not read it.
     """
-    snapshot = read_state(checkpoint, batch_id, known) if plan.levels else None
-    return Levels(plan, snapshot, checkpoint.chunks)
 
+    plan: Plan
+    checkpoint: Checkpoint
+    _running: tuple[int, Levels] | None = None
 
-def write_levels(plan: Plan, checkpoint: Checkpoint, batch_id: int, levels: Levels) -> tuple[str | None, int]:
-    """Store the state of rules over rules that a batch begins with; return `Begin.levels` and its size."""
-    if not plan.levels:
-        return None, 0
-    snapshot = levels.snapshot()
-    files.write(checkpoint.level_state(batch_id), snapshot)
-    return digest(snapshot), len(snapshot)
+    def begin(self, batch_id: int, known: str | None) -> Levels:
+        """The state at the beginning of a batch; `known` is as in `read_state`.
+
+        Raises:
+            StateError: it is missing, or another one.
+        """
+        running, self._running = self._running, None  # if the batch fails and runs again, it reads the file
+        if running is not None and running[0] == batch_id:
+            return running[1]
+        snapshot = read_state(self.checkpoint, batch_id, known) if self.plan.levels else None
+        return Levels(self.plan, snapshot, self.checkpoint.chunks)
+
+    def write(self, batch_id: int, levels: Levels) -> tuple[str | None, int]:
+        """Store the state that a batch begins with, in memory too; return `Begin.levels` and its size."""
+        self._running = (batch_id, levels)
+        if not self.plan.levels:
+            return None, 0
+        snapshot = levels.snapshot()
+        files.write(self.checkpoint.level_state(batch_id), snapshot)
+        return digest(snapshot), len(snapshot)
 
 
 def read_state(checkpoint: Checkpoint, batch_id: int, known: str | None) -> bytes | None:

@@ -39,7 +39,7 @@ from spark_pace.io.delta_tables import CHANGES_SCHEMA, QUARANTINE_SCHEMA, DeltaT
 from spark_pace.io.files.contract import REQUESTS
 from spark_pace.io.metrics import ALIKE, IGNORED, LANES, SLOTS, TASKS, BatchReport, counters_of, metrics_row
 from spark_pace.io.query import CHANGES, TABLES
-from spark_pace.spark.checkpoint.batch_begin import Begin, Begins, begin_levels, write_levels
+from spark_pace.spark.checkpoint.batch_begin import Begin, Begins, LevelStates
 from spark_pace.spark.checkpoint.checkpoint import Checkpoint, began_at
 from spark_pace.spark.checkpoint.layout import LaidRule
 from spark_pace.spark.checkpoint.lock import require_states
@@ -170,6 +170,7 @@ class MergerHost:
         self._found_at = self.began
         self._prices = Prices(self.plan)
         self._begins = Begins(self.checkpoint)
+        self._levels = LevelStates(self.plan, self.checkpoint)
         self._folds = OperatorProcess()
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
@@ -209,13 +210,13 @@ class MergerHost:
         begin = self._begins.of(batch_id)
         work = [json.loads(body) for body in bodies(rows, WORK)]
         frontier_us = stats[0]["frontier_us"] if stats else begin.frontier_us  # the same in every slot
-        levels = begin_levels(self.plan, self.checkpoint, batch_id, begin.levels)
+        levels = self._levels.begin(batch_id, begin.levels)
         merged = self._merged(rows, stats, begin, frontier_us, levels)
         earlier = self._begins.kept(batch_id)  # there if the batch runs again
         kept = self._written(batch_id, begin.out_seq, earlier)
         late = self._late(session, rows, first.get("late_files", []))
         self.require_held()  # what is written from here on, another job may have written already
-        above = (kept.levels, 0) if kept else write_levels(self.plan, self.checkpoint, batch_id + 1, levels)
+        above = (kept.levels, 0) if kept else self._levels.write(batch_id + 1, levels)
         quarantine = _quarantine(_joined(bodies(rows, BAD), BAD_SCHEMA), merged.failed, batch_id)
         # matches last: a selection that fails in one try only is perhaps in two tables, but never in none
         tables = {"late": late, "quarantine": quarantine, "matches": merged.matches}
