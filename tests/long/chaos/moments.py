@@ -141,7 +141,7 @@ def _wrap_session(kill: _Kill) -> None:
         kill.at("query unstarted")
         kill.has_query = True
         if kill.moment in OF_FILES:
-            threading.Thread(target=_watch, args=(kill, merger.checkpoint.waiting), daemon=True).start()
+            threading.Thread(target=_watch, args=(kill, merger.checkpoint.chunks.folder), daemon=True).start()
         return start(rows, merger, *arguments)
 
     session.build_session, queries.start = built, started  # type: ignore[attr-defined]
