@@ -188,7 +188,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
     ),
     "checkpoint gone": (
         shutil.rmtree,
-        r"out/matches — must be written by this checkpoint alone; got rows that another one has written",
+        "out — must be written by this checkpoint alone; got the mark of another one, _owner",
     ),
     "numbers changed": (
         change("sequence/3.json", '"out_seq": {"keyed": ', '"out_seq": {"keyed": 1'),

@@ -80,7 +80,7 @@ IMPOSSIBLE = (
         "it is for selections that the first completion closes",
     ),
     Impossible(
-        ("is_counted", "PIECE_ROWS", "FIRST_ROWS", "BLOCK_BITS"),
+        ("PIECE_ROWS", "FIRST_ROWS", "BLOCK_BITS"),
         FOLDS,
         "nothing is searched for: events go through states one after the other",
     ),
