@@ -46,6 +46,7 @@ _UNITS = {
     *("MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR"),
     *("DAY", "WEEK", "MONTH", "QUARTER", "YEAR"),
 }
+_OF_WINDOWS = (exp.Window, exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
 Read = tuple[int, int, Expr]  # the places of a name or a call in a text, and what it stands for
 
 
@@ -445,6 +446,8 @@ def read_outside(known: Slots, in_spark: Callable[[str], bool]) -> list[Read]:
     """
     tree, found = parse_expression(known.text, Report()), list[exp.Expr]()
     for node in () if tree is None else tree.walk(prune=_reads_match):
+        if _call(node)[0] in CALLS and isinstance(node.parent, _OF_WINDOWS):
+            return []
         if _reads_match(node):
             found.append(node)
         elif isinstance(node, exp.Anonymous) and not (node.name.lower() in FUNCTIONS or in_spark(node.name)):
