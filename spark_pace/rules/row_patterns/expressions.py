@@ -204,15 +204,20 @@ class Slots:
             found = self.value(prefix, attribute)
             return found if isinstance(found, Wrong) else self._opaque(found) or self._node(found)
 
-        return self._scope(column, self._called)
+        return self._scope(column, self._called, of_row=self.variable is not None)
 
-    def _scope(self, column: Callable[[str | None, str], Expr | Wrong], called: Called) -> Scope:
-        """A scope in which `column` says what an attribute is, whatever stands before it."""
+    def _scope(
+        self, column: Callable[[str | None, str], Expr | Wrong], called: Called, *, of_row: bool
+    ) -> Scope:
+        """A scope in which `column` says what an attribute is, whatever stands before it.
+
+        With `of_row` this is what Spark computes of a row, too.
+        """
 
         def calls(tree: exp.Anonymous) -> Called | None:
             if _call(tree)[0] in CALLS:
                 return called
-            found = foreign(tree, self.text.text, self.names)
+            found = foreign(tree, self.text.text, self.names) if of_row else None
             if found is None or found[1] not in self.names.schema.names:
                 return None
             return lambda *_: column(*found)
@@ -309,7 +314,7 @@ class Slots:
             read["all rows" if prefix is None else str(self.names.variable(prefix))] = found
             return self._opaque(found) or found.of
 
-        scope = self._scope(column, lambda call, _: _nested(_call(call)[0]))
+        scope = self._scope(column, lambda call, _: _nested(_call(call)[0]), of_row=True)
         name = name_of(tree, scope)
         alone = self.value(*name) if name is not None else None
         if isinstance(alone, Navigation) and alone.of is not None:
