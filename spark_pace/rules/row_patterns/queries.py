@@ -207,10 +207,11 @@ def file_query(query: Query) -> FileQuery:
     while query.words[end - 1].is_sign(";"):
         end -= 1
     reader, behind = Reader(query, 0, end), Reader(query, one.end, end)
-    column = partial(_column, _alias(behind))
+    alias = _alias(behind)
+    column = partial(_column, alias)
     if not reader.takes("SELECT"):
         _refuse(reader)
-    columns = _columns(reader, column)
+    columns = _columns(reader, alias)
     if not reader.takes("FROM") or reader.at != one.start:
         _refuse(reader)
     table = query.words[one.start : one.at]
@@ -229,11 +230,13 @@ def _refuse(reader: Reader) -> None:
     reader.query.fail(reader.query.words[min(reader.at, len(reader.query.words) - 1)], _FORM, got, _ELSE)
 
 
-def _columns(reader: Reader, column: Callable[[Reader], Word]) -> tuple[tuple[Word, Word], ...]:
+def _columns(reader: Reader, alias: str) -> tuple[tuple[Word, Word], ...]:
     def named(reader: Reader) -> tuple[Word, Word]:
-        name = column(reader)
+        name = _column(alias, reader)
         return name, reader.name("a column") if reader.takes("AS") else name
 
+    if [word.text.lower() for word in reader.query.words[reader.at : reader.at + 3]] == [alias, ".", "*"]:
+        reader.at += 2
     return () if reader.takes_sign("*") else tuple(reader.listed(named))
 
 

@@ -197,7 +197,7 @@ def test_what_spark_computes_before_is_a_column_of_the_clause() -> None:
 def test_a_condition_may_be_a_constant() -> None:
     rows = ROWS.from_pylist([{"x": 1}, {"x": 2}], schema=ROWS.schema)
     query = (
-        "SELECT * FROM r MATCH_RECOGNIZE (ORDER BY x MEASURES x AS m, 1 AS one PATTERN (A) DEFINE A AS {})"
+        "SELECT m.* FROM r MATCH_RECOGNIZE(ORDER BY x MEASURES x AS m, 1 AS one PATTERN (A) DEFINE A AS {}) M"
     )
     assert found_rows(query.format("TRUE"), rows) == [{"m": 1, "one": 1}, {"m": 2, "one": 1}]
     assert found_rows(query.format("NULL"), rows) == []
