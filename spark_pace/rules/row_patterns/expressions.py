@@ -118,9 +118,9 @@ class ExpressionText(Scalar):
         return self.places[max(0, bisect_right(self.starts, offset) - 1)]
 
 
-def expression_text(reader: Reader) -> ExpressionText:
+def expression_text(reader: Reader, names: Names) -> ExpressionText:
     """The text of all words of a reader; RUNNING and FINAL become a part of the name of the call behind."""
-    query, starts, places = reader.query, [], []
+    query, begin, starts, places = reader.query, reader.at, [], []
     text, behind = "", reader.word.start
     first = query.place(behind)
     while not reader.is_done:
@@ -131,8 +131,8 @@ def expression_text(reader: Reader) -> ExpressionText:
         if word.upper in ("RUNNING", "FINAL") and begins_call(reader, reader.at + 1):
             reader.at += 1
             text += f"`{word.upper} {reader.word.upper}`"
-        elif word.kind == "word" and _is_beside_a_dot(reader):
-            text += f"`{word.text}`"  # so that a variable may have the name of a keyword
+        elif word.kind == "word" and (_is_beside_a_dot(reader) or _is_name_alone(reader, begin, names)):
+            text += f"`{word.text}`"  # so that a variable or a column may have the name of a keyword
         else:
             text += as_spark(query, word)
         behind = reader.word.end
@@ -144,6 +144,16 @@ def _is_beside_a_dot(reader: Reader) -> bool:
     """Tell whether the next word is a variable or a column of a pair, such as A.x."""
     words, at = reader.query.words, reader.at
     return (at > 0 and words[at - 1].is_sign(".")) or (at + 1 < reader.end and words[at + 1].is_sign("."))
+
+
+def _is_name_alone(reader: Reader, begin: int, names: Names) -> bool:
+    """Tell whether the next word is a keyword that names a column or a variable, as in LAST(from)."""
+    words, at, name = reader.query.words, reader.at, reader.word.text
+    if name.upper() not in RuleDialect.Tokenizer.KEYWORDS or name.upper() in _UNITS:
+        return False
+    ends = at + 1 >= reader.end or words[at + 1].text in (")", ",")
+    is_alone = ends and (at == begin or words[at - 1].is_sign("("))
+    return is_alone and (names.variable(name) is not None or not isinstance(names.column(name), Wrong))
 
 
 def begins_call(reader: Reader, at: int) -> bool:
@@ -431,7 +441,7 @@ def foreign_in(
     Those of a measure are in navigations and aggregates: what stands outside of these is computed behind the
     match.
     """
-    text, taken = expression_text(replace(one.text)), set[int]()
+    text, taken = expression_text(replace(one.text), names), set[int]()
     tree = parse_expression(text, Report())
     if tree is None:
         return

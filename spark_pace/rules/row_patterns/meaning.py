@@ -183,7 +183,7 @@ def _within(query: Query, clause: Clause, names: Names, order: Sequence[OrderKey
         must = "must stand beside an ORDER BY whose first column is a TIMESTAMP or DATE, ascending"
         got = "none" if not order else f"{quote(order[0].column)}, {names.schema.field(order[0].column).type}"
         query.fail(word, must, got, "Order by the time first, or leave WITHIN out.")
-    text = expression_text(replace(clause.within))
+    text = expression_text(replace(clause.within), names)
     tree = compiled(lambda report: parse_expression(text, report))
     do = "Write for example INTERVAL '1' HOUR."
     none = Wrong("must be an interval", quote(word.text), do)
@@ -290,7 +290,7 @@ class Expressions:
         if reader.is_done:
             reader.fail("must be an expression", "Write a condition or a value.")
         inside = reader.query.dialect.inside and variable is None
-        return Slots(self.names, self.variables, variable, inside, expression_text(reader))
+        return Slots(self.names, self.variables, variable, inside, expression_text(reader, self.names))
 
     def _taken(self, name: str, alone: Column, known: Slots) -> Measure | None:
         """A measure that is a value of a column as it is, or the least or greatest one."""

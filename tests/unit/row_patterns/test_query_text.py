@@ -123,10 +123,10 @@ def test_names_and_texts_are_written_as_spark_writes_them(dialect: str, text: st
 
 def test_variables_may_have_the_names_of_keywords_and_quoted_names() -> None:
     query = """SELECT * FROM r MATCH_RECOGNIZE (ORDER BY t
-        MEASURES END.x AS e, CLASSIFIER() AS v,
-                 CASE WHEN END.x > 1 THEN LAST("is b".x + "is b".y) END + 1 AS c
-        PATTERN (end+ "is b") SUBSET "or" = (END, "is b")
-        DEFINE end AS END.x < 3 AND "is b".k IS NULL AND "or".y < 1, "is b" AS k = 'it''s')"""
+        MEASURES WHEN.x AS e, CLASSIFIER() AS v,
+          CASE WHEN WHEN.x > 1 AND CLASSIFIER(when) = 'WHEN' THEN LAST("is b".x + "is b".y) END + 1 AS c
+        PATTERN (when+ "is b") SUBSET "or" = (WHEN, "is b")
+        DEFINE when AS WHEN.x < 3 AND "is b".k IS NULL AND "or".y < 1, "is b" AS k = 'it''s')"""
     rows = ROWS.from_pylist(
         [{"k": k, "x": x, "y": 0.5} for k, x in (("a", 1), ("a", 2), ("it's", 5))], schema=ROWS.schema
     )
