@@ -143,6 +143,10 @@ class Scalar:
     # the column where the lines of a text begin that is written behind "|"; None for others
     block: int | None = None
 
+    def is_sparks(self, _offset: int) -> bool:
+        """Tell whether what stands there is for Spark to read: nothing is, but in a query."""
+        return False
+
     def at(self, offset: int) -> Place:
         """The place of the character `offset` of the text, or of the whole value if that is not known."""
         if self.block is not None:

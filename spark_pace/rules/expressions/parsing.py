@@ -115,7 +115,7 @@ def parse_expression(scalar: Scalar, report: Report) -> exp.Expr | None:
         tokens = _by_sqlglot(RuleDialect().tokenize, text)
         if _deepest(tokens) > MAX_PARENTHESES:
             raise RecursionError
-        if (wrong := _refused(tokens, text)) is not None:
+        if (wrong := _refused(tokens, scalar)) is not None:
             token, must, got, do = wrong
             report.add(scalar.at(token.start), must, got, do)
             return None
@@ -147,12 +147,12 @@ def _by_sqlglot(read: Callable[[str], Any], text: str) -> Any:
         raise ParseError(str(error)) from error
 
 
-def _refused(tokens: list[sqlglot.Token], text: str) -> tuple[sqlglot.Token, str, str, str] | None:
+def _refused(tokens: list[sqlglot.Token], scalar: Scalar) -> tuple[sqlglot.Token, str, str, str] | None:
     """The first token that cannot be taken: what must hold, what came, what to do."""
     for at, token in enumerate(tokens):
         kind, before = token.token_type, [one.token_type for one in tokens[max(0, at - 3) : at]]
-        last, written = before[-1] if before else None, text[token.start : token.end + 1]
-        if not _is_known(token):
+        last, written = before[-1] if before else None, scalar.text[token.start : token.end + 1]
+        if not (_is_known(token) or scalar.is_sparks(token.start)):
             do = _INSTEAD.get(token.text, ONLY_THIS_LANGUAGE)
             return token, "must be an expression of the rule language", quote(token.text), do
         called = TokenType.L_PAREN in [one.token_type for one in tokens[at + 1 : at + 2]]

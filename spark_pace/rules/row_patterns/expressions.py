@@ -30,7 +30,6 @@ from spark_pace.rules.expressions.names import name_of, whole_number
 from spark_pace.rules.expressions.parsing import RuleDialect, parse_expression, start_of
 from spark_pace.rules.expressions.scopes import Called, Compile, Scope
 from spark_pace.rules.expressions.types import Wrong, averaged, over_values
-from spark_pace.rules.row_patterns.clause import Named
 from spark_pace.rules.row_patterns.words import Reader, as_spark
 
 OPAQUE = "?"  # the type of columns that can only be taken as they are
@@ -108,10 +107,21 @@ class Names:
 
 @dataclass(frozen=True)
 class ExpressionText(Scalar):
-    """An expression; `starts` are the places of its words in the text, `places` those in the query."""
+    """An expression of a query.
+
+    Attributes:
+        starts: the places of its words in the text.
+        places: those in the query.
+        sparks: the places of calls in the text that Spark computes beforehand, whatever is in them.
+    """
 
     starts: tuple[int, ...] = ()
     places: tuple[Place, ...] = ()
+    sparks: tuple[range, ...] = ()
+
+    def is_sparks(self, offset: int) -> bool:
+        """Tell whether what stands there is for Spark to read."""
+        return any(offset in one for one in self.sparks)
 
     def at(self, offset: int) -> Place:
         """The place of the word at an offset of the text."""
@@ -434,15 +444,15 @@ def foreign(tree: exp.Anonymous, text: str, names: Names) -> tuple[str | None, s
 
 
 def foreign_in(
-    one: Named, names: Names, is_sparks: Callable[[str, str], bool], *, defines: bool
-) -> Iterator[tuple[str, Place]]:
+    text: ExpressionText, names: Names, is_sparks: Callable[[str, str], bool], *, defines: bool
+) -> Iterator[tuple[str, range]]:
     """The names and the places of calls that Spark computes of one row; see `beforehand`.
 
     Those of a measure are in navigations and aggregates: what stands outside of these is computed behind the
     match.
     """
-    text, taken = expression_text(replace(one.text), names), set[int]()
-    tree = parse_expression(text, Report())
+    taken = set[int]()
+    tree = parse_expression(replace(text, sparks=(range(len(text.text)),)), Report())
     if tree is None:
         return
     for root in [tree] if defines else [node for node in tree.walk() if _call(node)[0] in CALLS]:
@@ -450,7 +460,8 @@ def foreign_in(
             found = foreign(node, text.text, names) if isinstance(node, exp.Anonymous) else None
             if found is not None and is_sparks(node.name, found[1].removesuffix(OF_SPARK)):
                 taken.add(id(node))
-                yield found[1], text.at(start_of(node))
+                start = start_of(node)
+                yield found[1], range(start, _end_of_call(text.text, start))
 
 
 def read_outside(known: Slots, in_spark: Callable[[str], bool]) -> list[Read]:

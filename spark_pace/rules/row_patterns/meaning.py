@@ -32,6 +32,7 @@ from spark_pace.rules.expressions.parsing import parse_expression
 from spark_pace.rules.expressions.types import Wrong
 from spark_pace.rules.row_patterns.clause import Clause, Key, Named
 from spark_pace.rules.row_patterns.expressions import (
+    OF_SPARK,
     Names,
     Slots,
     compiled,
@@ -90,8 +91,9 @@ def beforehand(
     names = Names(schema, _variables(query, clause, [one.folded for one in clause.variables]))
     found = dict[str, str]()
     for one in (*clause.measures, *clause.definitions):
-        for name, place in foreign_in(one, names, is_sparks, defines=one in clause.definitions):
-            found.setdefault(name, one_line(str(place)))
+        text = expression_text(replace(one.text), names)
+        for name, place in foreign_in(text, names, is_sparks, defines=one in clause.definitions):
+            found.setdefault(name, one_line(str(text.at(place.start))))
     return found
 
 
@@ -290,7 +292,14 @@ class Expressions:
         if reader.is_done:
             reader.fail("must be an expression", "Write a condition or a value.")
         inside = reader.query.dialect.inside and variable is None
-        return Slots(self.names, self.variables, variable, inside, expression_text(reader, self.names))
+        text = expression_text(reader, self.names)
+        found = foreign_in(text, self.names, self._is_beforehand, defines=variable is not None)
+        text = replace(text, sparks=tuple(place for _, place in found))
+        return Slots(self.names, self.variables, variable, inside, text)
+
+    def _is_beforehand(self, _function: str, call: str) -> bool:
+        """Tell whether Spark has computed a call as a further column."""
+        return f"{call}{OF_SPARK}" in self.names.schema.names
 
     def _taken(self, name: str, alone: Column, known: Slots) -> Measure | None:
         """A measure that is a value of a column as it is, or the least or greatest one."""

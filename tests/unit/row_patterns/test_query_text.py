@@ -154,7 +154,7 @@ def test_what_spark_computes_before_is_a_column_of_the_clause() -> None:
     """Of one row, in a condition or inside a navigation; what reads the match stays as it is."""
     query = read_query(
         """SELECT soundex(k) FROM r MATCH_RECOGNIZE (ORDER BY t
-        MEASURES SUM(length(sub(A.k, 1, 2))) AS a, soundex(upper(k)) AS b, CAST(x AS CHAR(3)) AS c
+        MEASURES SUM(length(sub(A.k, 1 & 1, 2))) AS a, soundex(upper(k)) AS b, CAST(x AS CHAR(3)) AS c
         PATTERN (A B+) SUBSET u = (A, B)
         DEFINE A AS k IN ('a', 'b') AND soundex(A."k" || 'q') = 'q',
           B AS soundex(upper(k)) = PREV(soundex(B.K)) AND uuid() <> soundex(u.k)%s)""",
@@ -173,7 +173,7 @@ def test_what_spark_computes_before_is_a_column_of_the_clause() -> None:
     found = beforehand(whole, occurrences_in(whole)[0].clause, ROWS.schema, is_sparks)
     places = {name.removesuffix(OF_SPARK): place for name, place in found.items()}
     assert places == {
-        "sub(`k`, 1, 2)": "query:2:29",
+        "sub(`k`, 1 & 1, 2)": "query:2:29",
         "soundex(`k` || 'q')": "query:4:41",
         "soundex(upper(k))": "query:5:16",
         "soundex(`K`)": "query:5:41",
