@@ -279,7 +279,8 @@ class Slots:
         found = self._navigation(tree, build)
         if not isinstance(found, Navigation):
             return found
-        return (None if tree.parent is None else self._opaque(found)) or self._node(found)
+        is_taken = tree.parent is None and self.variable is None
+        return (None if is_taken else self._opaque(found)) or self._node(found)
 
     def _wrong_mark(self, tree: exp.Anonymous) -> Wrong | None:
         mark, _, name = tree.name.upper().rpartition(" ")
