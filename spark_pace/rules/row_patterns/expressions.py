@@ -403,7 +403,7 @@ def _call(tree: exp.Expr) -> tuple[str, bool]:
 
 def _are_rows(of: Sequence[exp.Expr]) -> bool:
     """Tell whether COUNT of these counts rows: of none, of ``*``, of ``A.*``, or of a constant."""
-    rows = (exp.Star, exp.Literal)
+    rows = (exp.Star, exp.Literal, exp.RawString)
     return not of or (len(of) == 1 and (isinstance(of[0], rows) or isinstance(of[0].this, exp.Star)))
 
 

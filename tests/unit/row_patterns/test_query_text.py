@@ -210,7 +210,7 @@ def test_rows_are_counted_whatever_constant_is_named(pattern: str, counts: list[
     """And bounds may be left out, both of them."""
     rows = ROWS.from_pylist([{"x": x} for x in (9, 8, 7, 9)], schema=ROWS.schema)
     query = f"""SELECT * FROM r MATCH_RECOGNIZE (MEASURES COUNT(*) AS n, COUNT(1) AS o, COUNT() AS p,
-        COUNT('x') AS q PATTERN ({pattern}) DEFINE B AS x < PREV(x) AND COUNT(1) > 1)"""
+        COUNT('x') AS q PATTERN ({pattern}) DEFINE B AS x < PREV(x) AND COUNT(r'a') > 1)"""
     assert [list(row.values()) for row in found_rows(query, rows)] == [[count] * 4 for count in counts]
 
 
