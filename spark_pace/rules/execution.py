@@ -392,4 +392,4 @@ def _texts(value: Any) -> list[str]:
         return [f"{key.replace('_', ' ')}: {text}" for key, inner in value.items() for text in _texts(inner)]
     if isinstance(value, list):
         return [", ".join(_texts(one)) for one in value]
-    return [] if value in (None, False) else ["yes" if value is True else f"{value}"]
+    return [] if value is None or value is False else ["yes" if value is True else f"{value}"]
