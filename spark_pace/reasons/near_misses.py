@@ -368,6 +368,13 @@ def _nearest(around: Around) -> tuple[list[int], dict[int, int]]:
 
 
 def _left_out(around: Around) -> Reason:
-    """Why no group of the component has the event, though all components have events in their places."""
-    name = around.pattern.components[around.component].name
+    """Why no group of the component has the event: the one behind has begun before it, or another has it."""
+    stretch, components = around.stretch, around.pattern.components
+    for index, one in enumerate(components):
+        begun = stretch.stream.matching(index)
+        begun = begun[begun <= around.row]
+        if index > around.component and one.times is not None and len(begun):
+            by = stretch.member(int(begun[-1]), one.name)
+            return Reason("group", f"{one.name} begins with {by}", one.name, by=(by,))
+    name = components[around.component].name
     return Reason("group", f"{name}: its events there belong to other components", name)
