@@ -54,8 +54,10 @@ IN_SPANS = "operators, in each span"
 
 def explain(rule: Rule, source_format: str | None = None) -> tuple[str, ...]:
     """Explain a rule in lines of text; `source_format` is that of its job's source, if it is known."""
-    lines = [f"rule {rule.name}"]
-    for key, value in explain_as_json(rule, source_format).items():
+    lines, told = [f"rule {rule.name}"], explain_as_json(rule, source_format)
+    if rule.reads:
+        told["parallel"] = {"why": told["parallel"]["why"]}
+    for key, value in told.items():
         texts = [] if key == "rule" else _texts(value)
         lines += [f"  {'' if place else key:<12} {text}" for place, text in enumerate(texts)]
     return tuple(lines)
@@ -65,7 +67,7 @@ def explain_as_json(rule: Rule, source_format: str | None = None) -> Told:
     """Explain a rule in values that JSON has; what is not set is None."""
     splitter, operators, lanes, why = _work(rule)
     if rule.reads:
-        why = "nothing is: rules over rules run in the merger, on one core of the driver"
+        why = "nothing is parallel: rules over rules run in the merger, on one core of the driver"
     gap_us = rule.forget_key_after_us
     return {
         "rule": rule.name,
