@@ -20,6 +20,7 @@ from spark_pace.errors import counted, one_line
 
 ROWS_UNTOLD = "where the search for a row pattern went from here, and why it went back"
 SHOWN_EVENTS = 20  # of a candidate
+_UNITS = (("d", 86_400_000_000), ("h", 3_600_000_000), ("min", 60_000_000))
 
 
 @dataclass(frozen=True)
@@ -394,6 +395,18 @@ def iso_or_none(time_us: int) -> str | None:
     """Return the text of `iso`; None for a time that is unknown or stands for no time."""
     known = abs(int(time_us)) < UNKNOWN_TIME // 4
     return iso(time_us) if known else None
+
+
+def length(time_us: int) -> str:
+    """The text of a length of time, such as ``23 min 10 s``."""
+    parts, left = [], int(time_us)
+    for name, unit_us in _UNITS:
+        if left >= unit_us:
+            parts.append(f"{left // unit_us} {name}")
+            left %= unit_us
+    if left or not parts:
+        parts.append(f"{left / 1_000_000:g} s")
+    return " ".join(parts)
 
 
 def plain(value: Any) -> Any:

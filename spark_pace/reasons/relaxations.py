@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from spark_pace.core.expr import Expr, Literal, evaluate_mask
-from spark_pace.core.expr.canonical_text import canonical_duration, canonical_text
+from spark_pace.core.expr.canonical_text import canonical_text
 from spark_pace.core.match.search.groups import FurtherEvents, in_roles, roles_by_name
 from spark_pace.core.match.stream import Found, window_end
 from spark_pace.core.operate.match_table import MatchColumns
@@ -23,7 +23,7 @@ from spark_pace.core.plan.members import as_stated, separate
 from spark_pace.core.plan.rule import Component, Conjunct, Pattern
 from spark_pace.core.tables import Ints
 from spark_pace.errors import counted
-from spark_pace.reasons.answer import Member, Reason
+from spark_pace.reasons.answer import Member, Reason, length
 from spark_pace.reasons.rule_stream import Stretch, columns_of, in_values
 
 
@@ -209,7 +209,7 @@ def _out_of_order(one: Conjunct, miss: NearMiss) -> Reason:
 def _too_late(allowed: str, miss: NearMiss) -> Reason:
     within, (first, *_, last) = miss.pattern.within, np.append(miss.rows, miss.rows[-1]).tolist()
     time = miss.stretch.stream.time
-    took = canonical_duration(int(time[last] - time[first]))
+    took = length(time[last] - time[first])
     assert within is not None
     if within.events is not None and (within.time_us is None or last - first >= within.events):
         took = counted(last - first + 1, "event")
