@@ -19,6 +19,7 @@ from spark_pace.core.tables import UNKNOWN_TIME
 from spark_pace.errors import counted, one_line
 
 ROWS_UNTOLD = "where the search for a row pattern went from here, and why it went back"
+SHOWN_MATCHES = 5
 SHOWN_EVENTS = 20  # of a candidate
 _UNITS = (("d", 86_400_000_000), ("h", 3_600_000_000), ("min", 60_000_000))
 
@@ -359,12 +360,13 @@ def _decided(selection: Selection) -> str:
 
 
 def _matches(answer: Why) -> Iterator[str]:
-    for match in answer.matches:
+    for match in answer.matches[:SHOWN_MATCHES]:
         events = "".join(f" {member}" for member in match.events)
         of = f"{match.out_seq}, of selection {match.selection_id}, at {match.matched_at}"
         yield f"{of}:{events}" if events else of
-    if answer.more_matches:
-        yield f"and {answer.more_matches:,} more"
+    more = answer.more_matches + len(answer.matches[SHOWN_MATCHES:])
+    if more:
+        yield f"and {more:,} more"
     if not answer.matches and answer.untold in ((), (ROWS_UNTOLD,)):
         yield "none"
 
