@@ -195,6 +195,8 @@ def asked(source: Source, at: int | str, key: str | None = None) -> Place:
         return replace(place, no_record=no_record)
     count = source.read.read_rows
     names = ", ".join(map(one_line, _names(source)[:_SHOWN_NAMES]))
+    more = len(_names(source)[_SHOWN_NAMES:])
+    names += f" and {more:,} more" * (more > 0)
     do = f"There {'is' if count == 1 else 'are'} {counted(count, 'record')} in {names}."
     if source.lower is not None:
         do += f" A match of a lower rule is its name and out_seq: {source.lower.level.reads[0].name}:0."
