@@ -19,8 +19,10 @@ from spark_pace.core.match.contexts.contexts import (
     UsingUp,
     technique_of,
 )
+from spark_pace.core.match.method import method_of
 from spark_pace.core.match.row_patterns.match_programs import tests_of
 from spark_pace.core.match.search.comparison import implied, is_comparison, is_equality
+from spark_pace.core.match.search.limits import for_one_event
 from spark_pace.core.match.search.technique import choose
 from spark_pace.core.order import OrderSpec
 from spark_pace.core.plan.members import as_stated
@@ -28,6 +30,7 @@ from spark_pace.core.plan.plan import build_plan, holistic, panes_of
 from spark_pace.core.plan.row_pattern import RowPattern
 from spark_pace.core.plan.rule import (
     Conjunct,
+    CountSpan,
     GridSpan,
     Pattern,
     PredicateSpan,
@@ -67,9 +70,7 @@ def cost_of(rule: Rule) -> Told:
     if rule.pattern is not None:
         search = _search(rule.pattern)
         dominant, growth = _of_pattern(rule.pattern, search)
-        growth += f"; a search for {rule.pattern.components[-1].name} for each match" * bool(
-            rule.pattern.taking
-        )
+        growth += _taken_along(rule.pattern)
     elif rule.rows is not None:
         by_python = any(not one.is_program for one in tests_of(rule.rows))
         search = _told("event", "row by row", not by_python)
@@ -82,7 +83,7 @@ def cost_of(rule: Rule) -> Told:
         "search": search,
         "fields_per_match": len(rule.emit),
         "dominant": dominant,
-        "growth": growth,
+        "growth": growth + _spans_of_an_event(rule),
     }
 
 
@@ -93,12 +94,27 @@ def _looked_at(rule: Rule) -> str:
         return "never, for there is none"
     if isinstance(span, SessionSpan) and not always_looks(rule):
         return "where its session ends"
+    join = method_of(rule).join
+    if join is not None:
+        values = f"of its {join}"
+        return f"where a batch brings an event that can end a match {values}, or a window {values} ends"
     told = f"where a batch brings an event{' of its key' if rule.partition_by else ''}"
     told += "" if always_looks(rule) else " that can end a match"
     if isinstance(span, GridSpan | PredicateSpan | SessionSpan):
         return f"{told}, or a span ends"
     within_us = rule.rows.within_us if rule.rows else within.time_us if within else None
     return told if within_us is None else f"{told}, or a window ends"
+
+
+def _spans_of_an_event(rule: Rule) -> str:
+    """The number of times that an event is read because spans overlap, in words; empty if once."""
+    span = rule.span
+    if isinstance(span, PredicateSpan):
+        return "; an event is in every span that is open there"
+    if span is None or isinstance(span, SessionSpan):
+        return ""
+    every, size = (span.every, span.size) if isinstance(span, CountSpan) else (span.every_us, span.size_us)
+    return f"; an event is in up to {-(-size // every)} of the spans" if size > every else ""
 
 
 # ---------------------------------------------------------------- how matches are searched
@@ -179,10 +195,10 @@ def _of_pattern(pattern: Pattern, search: Told) -> tuple[str, str]:
         ]
         return next((one for one, _ in found if one != "events"), "events"), "; ".join(told)
     method, each, steps = search["method"], search["each"], search["steps"]
-    where = "in its window" if pattern.within is not None else "behind it"
+    where = _reach(pattern)
     tested, pools = [step for step in steps if _is_tested(step)], [_pool(step, where) for step in steps]
     if pattern.order == "conjunction":
-        pools = ["events of another component in its window"] * (len(pattern.components) - 1)
+        pools = [f"events of another component {where}"] * (len(pattern.components) - 1)
     if not pools:
         return "events", "their number; each that matches is a match"
     product = " × ".join([f"{each}s", *pools])
@@ -208,6 +224,25 @@ def _pool(step: Told, where: str) -> str:
     """The events that a step may take, in words."""
     equal = f" with {step['equality']}" if step["equality"] else ""
     return f"events of {step['component']} {where}{equal}"
+
+
+def _reach(pattern: Pattern) -> str:
+    """Where the other events of a match can be, in words."""
+    if pattern.within is not None:
+        return "in its window"
+    return "around it" if pattern.order == "conjunction" else "behind it"
+
+
+def _taken_along(pattern: Pattern) -> str:
+    """How the event is sought that an optional component in last place takes, if conditions say which."""
+    if not pattern.taking:
+        return ""
+    one = for_one_event(pattern)
+    where = [each for each in one.where if not _names_negated(one, each.components)]
+    step = _steps(one, where, [*range(len(shape_of(one).anchors))])[-1]
+    if _is_tested(step):
+        return f"; for each match {_pool(step, _reach(pattern))}, at most: until one fits"
+    return f"; a binary search for {step['component']} for each match"
 
 
 def _of_rows(rows: RowPattern) -> tuple[str, str]:
