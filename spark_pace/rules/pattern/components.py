@@ -41,7 +41,7 @@ _ELSEWHERE = {
     "within": "Write it in the rule, beside pattern.",
     "where": "Write it in the rule, beside pattern.",
 }
-_RANGE = re.compile(r"([0-9]{1,20})(?:\.\.([0-9]{1,20})|(\+))?")
+_RANGE = re.compile(r"([0-9]{1,999})(?:\.\.([0-9]{1,999})|(\+))?")
 _GROUP = Times(1, 1)  # used if the key is wrong; still a group, so that no further problem follows
 SEQUENCE = "sequence"
 _ONLY_COMPONENTS = "Its components have names and conditions, the sequence has none: leave it out."
@@ -101,7 +101,8 @@ def read_components(rule: Section, schema: EventSchema, *, opened: bool) -> List
         if order == "disjunction":
             alone = {*range(len(found))} - {index for one in sequences for index in one}
             check_single([found[one] for one in sorted(alone) if found[one].component.members], rule.report)
-        return Listed(order, components, sequences=sequences)
+        misspelt = order not in mapping.entries
+        return Listed(order, components, sequences=sequences, misspelt=misspelt)
     check_places(found, node.place, rule.report)
     leading = leading_of(found)
     return Listed(order, components, leading if len(leading) < len(found) else ())

@@ -79,15 +79,16 @@ def read_pattern(rule: Section, schema: EventSchema) -> Pattern | None:
     _check_leading(rule, listed)
     _check_together(rule, pattern)
     over_several = any(len(one.components) > 1 and one.components[0] >= first for one in conjuncts)
-    _check_within(rule, pattern, over_several=over_several)
+    any_order = pattern.order != "sequence" and not listed.misspelt
+    _check_within(rule, pattern, grows=over_several or any_order)
     check_strategy(rule, pattern)
     return pattern
 
 
-def _check_within(rule: Section, pattern: Pattern, *, over_several: bool) -> None:
+def _check_within(rule: Section, pattern: Pattern, *, grows: bool) -> None:
     """Report that a pattern outside a span needs ``within``, if it has none.
 
-    `over_several`: it has a condition over several components.
+    `grows`: it has a condition over several components, or is no sequence.
     """
     if rule.has("within") or pattern.within or (rule.has("span") and pattern.close != "window"):
         return
@@ -96,7 +97,7 @@ def _check_within(rule: Section, pattern: Pattern, *, over_several: bool) -> Non
     why = "a selection could stay open, or grow, for ever"
     if context.why_within is not None:
         why = f'in the context "{context.value}" {context.why_within}'
-    elif not (forms or over_several or pattern.close == "window" or pattern.order != "sequence"):
+    elif not (forms or grows or pattern.close == "window"):
         return
     do = f"Add for example within: 10 min, for {why}."
     rule.report.add(rule.place, 'must have the key "within"', "none", do)

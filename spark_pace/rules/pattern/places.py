@@ -20,12 +20,14 @@ class Listed:
         components: the components in the order of the file.
         leading: the first of them, as long as they are negated, in a sequence.
         sequences: the sequences in a conjunction or disjunction: of each the indices of its components.
+        misspelt: True if the key of a conjunction or disjunction was misspelt; `order` is the one meant.
     """
 
     order: Order
     components: Sequence[Component]
     leading: Sequence[Placed] = ()
     sequences: Sequence[Sequence[int]] = ()
+    misspelt: bool = False
 
     @property
     def alternatives(self) -> Sequence[Sequence[int]]:
