@@ -407,7 +407,8 @@ def length(time_us: int) -> str:
             parts.append(f"{left // unit_us} {name}")
             left %= unit_us
     if left or not parts:
-        parts.append(f"{left / 1_000_000:g} s")
+        seconds = f"{left / 1_000_000:.6f}".rstrip("0").rstrip(".")
+        parts.append(f"{seconds} s")
     return " ".join(parts)
 
 
