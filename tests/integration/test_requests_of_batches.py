@@ -119,6 +119,6 @@ def windows(asked: list[tuple[str, str, str]]) -> list[tuple[list[str], list[str
         if METRICS.match(request):
             found.append(([], [], []))
         spark, delta, ours = found[-1]
-        of_delta = METRICS.match(request) or ("/_delta_log/" in path and method != "HEAD")
+        of_delta = "/part-" in path or ("/_delta_log/" in path and method != "HEAD")
         (spark if "Hadoop" in agent else delta if of_delta else ours).append(request)
     return found
