@@ -155,7 +155,8 @@ class Forwarder:
         at_risk = sending.until if sending is not None and is_of else 0
         row, most, found = place.row if place.batch == batch else 0, 0, 0
         while found == most:
-            most = min(self.sender.most_rows, at_risk - row if row < at_risk else self.sender.most_rows)
+            most = self.sender.most_rows
+            most = min(most, at_risk - row) if row < at_risk else most
             rows = table.rows(batch, row, most)
             found = rows.num_rows  # fewer than asked for are the last ones
             if found:

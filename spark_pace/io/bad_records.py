@@ -21,7 +21,7 @@ from spark_pace.core.expr.time_functions import RANGES, out_of_range
 from spark_pace.core.plan.plan import MOST_BAD_RECORDS
 from spark_pace.core.plan.rule import EventSchema
 from spark_pace.core.plan.structs import shown_values
-from spark_pace.core.tables import Ints
+from spark_pace.core.tables import Bools, Ints
 from spark_pace.errors import one_line
 
 BAD_SCHEMA = pa.schema(
@@ -109,6 +109,13 @@ UNIT_US = {None: 1, "us": 1, "ms": 1_000, "s": 1_000_000}
 _MOST_CHARACTERS = 200  # the length of a value in a reason
 
 
+def event_times(table: pa.Table, schema: EventSchema) -> tuple[pa.ChunkedArray, Bools]:
+    """The event times in the schema's unit, int64[n]; and bool[n], whether each is there and possible."""
+    unit, counts = UNIT_US[schema.time_unit], pc.cast(table.column(schema.event_time), pa.int64())
+    inside = pc.and_(pc.greater_equal(counts, EARLIEST_US // unit), pc.less(counts, END_US // unit))
+    return counts, pc.fill_null(inside, False).to_numpy()
+
+
 def timely(
     table: pa.Table, schema: EventSchema, rows: Ints, first: int, raw: Raw, bad: BadRecords
 ) -> pa.Table:
@@ -122,10 +129,8 @@ def timely(
         raw: gives the bytes of one of the chunk's records.
         bad: gets the records with an impossible time.
     """
-    unit = UNIT_US[schema.time_unit]
-    counts = pc.cast(table.column(schema.event_time), pa.int64())
-    inside = pc.and_(pc.greater_equal(counts, EARLIEST_US // unit), pc.less(counts, END_US // unit))
-    wrong = {schema.event_time: ~pc.fill_null(inside, False).to_numpy()}
+    unit, (counts, possible) = UNIT_US[schema.time_unit], event_times(table, schema)
+    wrong = {schema.event_time: ~possible}
     for field in schema.fields:
         outside = out_of_range(table.column(field.name)) if field.name not in wrong else None
         if outside is not None:

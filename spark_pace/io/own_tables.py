@@ -195,4 +195,4 @@ def missing_columns(place: AnyPath, there: Schema, wanted: Schema) -> list[str]:
 def _types(schema: Schema) -> dict[str, str]:
     """The columns of a table with Spark's names of their types."""
     texts = ((field.name, field.type.to_json()) for field in schema.fields)
-    return {name: text.strip('"').replace("long", "bigint") for name, text in texts}
+    return {name: "bigint" if text == '"long"' else text.strip('"') for name, text in texts}

@@ -219,10 +219,8 @@ def _read(answer: pa.RecordBatchReader, root: AnyPath) -> Iterator[pa.RecordBatc
     except pa.ArrowException as error:
         got = str(error).splitlines()[0].rstrip(".")
         if "Parquet" in got or (not isinstance(root, Path) and is_of_lost_object(told_by(error))):
-            must, do = (
-                "must have all its files as they were written",
-                "Restore it together with the checkpoint.",
-            )
+            must = "must have all its files as they were written"
+            do = "Restore it together with the checkpoint."
             raise StateError(f"a table — {must}; got: {got}. {do}") from error
         raise StateError(f"the query — must come to its end; got: {got}. Change the query.") from error
 

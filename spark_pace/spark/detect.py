@@ -12,7 +12,6 @@ from functools import partial
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column as ColumnOfSpark
 from pyspark.sql import DataFrame, SparkSession
@@ -49,7 +48,7 @@ from spark_pace.core.plan.plan import Plan, RulePlan, build_plan
 from spark_pace.core.plan.rule import EventSchema, Field, Rule
 from spark_pace.core.tables import SOURCE, chosen
 from spark_pace.errors import ConfigError, EventError, one_line
-from spark_pace.io.bad_records import BAD_SCHEMA, EARLIEST_US, END_US, UNIT_US, with_places
+from spark_pace.io.bad_records import BAD_SCHEMA, UNIT_US, event_times, with_places
 from spark_pace.io.delta_tables import quoted
 from spark_pace.io.event_files import EventsRead
 from spark_pace.io.text.parsers import meant_column
@@ -327,13 +326,12 @@ def _read(plan: Plan, batch: pa.RecordBatch) -> Iterator[Found]:
     schema, columns = plan.schema, zip(plan.schema.fields, batch.columns, strict=True)
     typed = pa.table({field.name: column.cast(ARROW_TYPES[field.type]) for field, column in columns})
     events = chosen(typed, wanted(plan, typed))
-    counts, unit = pc.cast(events.column(schema.event_time), pa.int64()), UNIT_US[schema.time_unit]
-    possible = pc.and_(pc.greater_equal(counts, EARLIEST_US // unit), pc.less(counts, END_US // unit))
-    if not pc.all(pc.fill_null(possible, False)).as_py():
+    counts, possible = event_times(events, schema)
+    if not possible.all():
         must, do = "must be an event time from 1900 to 2199", "Filter such rows out before detect."
         raise EventError(f"{schema.event_time} — {must}; got null or another. {do}")
     nowhere = np.zeros(events.num_rows, np.int64)
-    events = with_places(events, counts.to_numpy() * unit, nowhere)
+    events = with_places(events, counts.to_numpy() * UNIT_US[schema.time_unit], nowhere)
     sources = pa.DictionaryArray.from_arrays(nowhere.astype(np.int32), pa.array([""]))
     events = events.add_column(1, SOURCE, sources)
     yield EventsRead(events, BAD_SCHEMA.empty_table(), events.num_rows), 0, ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from spark_pace.alerts.queue import Cursor, Failure, read_cursor, short
+from spark_pace.alerts.queue import Cursor, Failure, TableRows, read_cursor, short
 from spark_pace.errors import ConfigError, Problem, one_line
 from spark_pace.io.files.addresses import AnyPath
 from spark_pace.io.query import tables_in
@@ -153,7 +153,5 @@ def waiting_alerts(subject: Subject, done: int | None) -> list[WaitingAlerts]:
 
 
 def _waiting(tables: AnyPath, target: AlertTarget, cursor: Cursor, done: int) -> int:
-    from spark_pace.alerts.queue import TableRows  # most jobs have no targets
-
     there = [table for table in target.tables if table in cursor.places]
     return sum(TableRows(tables, name, target.rules).waiting(cursor.places[name], done) for name in there)

@@ -218,10 +218,8 @@ def work_off(plan: Plan, lane: Lane, call: CallOperator = call_here) -> list[Res
     if rule.span is not None and is_awaited(planned) and not waits_for_sure(rule):
         waiting = waiting_in_spans(rule, lane, stream)
     found, labels = _in_output_order(planned, found, labels, now)
-    fields, events = (
-        emit_fields(rule, stream, found),
-        production_sets(role_names(rule.pattern), stream, found),
-    )
+    fields = emit_fields(rule, stream, found)
+    events = production_sets(role_names(rule.pattern), stream, found)
     matches = match_table(plan, planned, stream, labels, (found.first, found.last), fields, events)
     return [Result(lane.header, matches, len(found.openings), resolved_us, waiting=waiting)]
 

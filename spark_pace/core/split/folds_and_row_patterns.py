@@ -55,14 +55,19 @@ def split_fold(task: SplitTask) -> Split:
         rows, fields, states = _walked(task, fold)
     else:
         rows, fields, states = _by_python(task)
-    of_segments = np.bincount(stream.segment[rows], minlength=len(stream.starts))
-    place = np.arange(len(rows)) - np.repeat(np.cumsum(of_segments) - of_segments, of_segments)
-    ids, number = task.next_selection[stream.segment[rows]] + place, np.arange(len(rows))
+    (ids, following), number = _numbered(task, rows), np.arange(len(rows))
     found = Found(rows, rows, number, np.append(number, len(rows)), rows, np.zeros(len(rows), np.int8))
     lanes = matched_lanes(task, found, ids, at_rows(stream, rows), stream.time[rows], fields=fields)
     none = np.zeros(len(stream.starts), np.int64)
-    keep, following = np.zeros(stream.rows, np.bool_), task.next_selection + of_segments
-    return Split(lanes, keep, none, [following], last_values=states)
+    return Split(lanes, np.zeros(stream.rows, np.bool_), none, [following], last_values=states)
+
+
+def _numbered(task: SplitTask, rows: Ints) -> tuple[Ints, Ints]:
+    """The `selection_id` of each match, by a row of it, in order; and the next one of each segment."""
+    segment = task.stream.segment[rows]
+    counts = np.bincount(segment, minlength=len(task.stream.starts))
+    place = np.arange(len(rows)) - (np.cumsum(counts) - counts)[segment]
+    return task.next_selection[segment] + place, task.next_selection + counts
 
 
 def walk(stream: Stream, machine: StateMachine, last_values: Mapping[str, pa.Array]) -> Walk:
@@ -140,12 +145,9 @@ def split_rows(task: SplitTask) -> Split:
     ahead = np.maximum(known - stream.seq[stream.starts], 0)
     new = decided(rule.rows, stream, stream.starts + ahead, task.next_selection, task.horizon)
     following, found = new.found.next, new.found
-    of_match = stream.segment[found.first]
-    counts = np.bincount(of_match, minlength=len(stream.starts))
-    place = np.arange(len(of_match)) - (np.cumsum(counts) - counts)[of_match]
     last = found.first + np.maximum(found.length, 1) - 1
     matches, fields = _matches(new, last), _fields(rule, rule.rows, new) if len(last) else {}
-    ids = task.next_selection[of_match] + place
+    ids, next_ids = _numbered(task, found.first)
     lanes = matched_lanes(task, matches, ids, new.at, new.matched_us, ends=(found.first, last), fields=fields)
     ends = np.append(stream.starts[1:], stream.rows)
     first = following - rule.rows.before
@@ -154,7 +156,7 @@ def split_rows(task: SplitTask) -> Split:
     keep = np.arange(stream.rows) >= first[stream.segment]
     left_off = pa.array(stream.seq[stream.starts] + following - stream.starts)
     open_ = (following < ends).astype(np.int64)
-    return Split(lanes, keep, open_, [task.next_selection + counts], last_values={NEXT: left_off})
+    return Split(lanes, keep, open_, [next_ids], last_values={NEXT: left_off})
 
 
 def _fields(rule: Rule, plan: RowPattern, new: Decided) -> dict[str, pa.Array]:

@@ -37,9 +37,8 @@ _NO_GROUP = (
     "Groups are ( ) and (?: ): there is no looking ahead or behind; for letters of any case use lower."
 )
 _LITERAL = "Put a backslash before a sign that means itself."
-Member = tuple[
-    int, str, "int | None"
-]  # the place behind it, what RE2 is to read, its code if it is a character
+# the place behind it, what RE2 is to read, its code if it is a character
+Member = tuple[int, str, "int | None"]
 
 
 class _Refused(Exception):

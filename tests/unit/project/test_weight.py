@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-MOST_TOKENS = {"spark_pace": 378_995, "tests": 389_969}
+MOST_TOKENS = {"spark_pace": 378_950, "tests": 389_957}
 MOST_FILES = {"spark_pace": 257}
 NOT_CODE = {
     *(tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT),

@@ -150,20 +150,17 @@ def test_what_spark_computes_reads_measures_in_its_place() -> None:
         plan_of(query, one.clause, schema, in_spark=lambda name: False)
 
 
-def test_what_spark_computes_before_is_a_column_of_the_clause() -> None:
-    """Of one row, in a condition or inside a navigation; what reads the match stays as it is."""
-    query = read_query(
-        """SELECT soundex(k) FROM r MATCH_RECOGNIZE (ORDER BY t
+COMPUTED_BEFORE = """SELECT soundex(k) FROM r MATCH_RECOGNIZE (ORDER BY t
         MEASURES SUM(length(sub(A.k, 1 & 1, 2))) AS a, soundex(upper(k)) AS b, CAST(x AS CHAR(3)) AS c
         PATTERN (A B+) SUBSET u = (A, B)
         DEFINE A AS k IN ('a', 'b') AND soundex(A."k" || 'q') = 'q',
-          B AS soundex(upper(k)) = PREV(soundex(B.K)) AND uuid() <> soundex(u.k)%s)""",
-        "query",
-        "trino",
-    )
-    whole = read_query(
-        query.text % " AND soundex(PREV(k)) = soundex(A.k || k) AND other(k)", "query", "trino"
-    )
+          B AS soundex(upper(k)) = PREV(soundex(B.K)) AND uuid() <> soundex(u.k)%s)"""
+
+
+def test_what_spark_computes_before_is_a_column_of_the_clause() -> None:
+    """Of one row, in a condition or inside a navigation; what reads the match stays as it is."""
+    further = " AND soundex(PREV(k)) = soundex(A.k || k) AND other(k)"
+    whole = read_query(COMPUTED_BEFORE % further, "query", "trino")
     asked: list[str] = []
 
     def is_sparks(name: str, call: str) -> bool:
@@ -181,7 +178,7 @@ def test_what_spark_computes_before_is_a_column_of_the_clause() -> None:
         "soundex(`k`)": "query:5:69",
     }
     assert [call for call in asked if call not in places] == ["other(k)"]
-    query = read_query(query.text % "", "query", "trino")
+    query = read_query(COMPUTED_BEFORE % "", "query", "trino")
     (one,) = occurrences_in(query)
     columns = pa.schema([*ROWS.schema, *((name, pa.string()) for name in found)])
     plan = plan_of(query, one.clause, columns, in_spark=bool)
